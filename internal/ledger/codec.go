@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/weirhq/weir/internal/window"
+)
+
+// The bodies that books store are packed: varints and length-prefixed bytes,
+// the first byte a version. A reader of an unknown version refuses; a field is
+// only ever added behind a new version.
+const codecVersion = 1
+
+// maxList bounds every list that a body may claim to hold.
+const maxList = 4096
+
+var errBody = errors.New("ledger: body is cut or damaged")
+
+type encoder struct{ b []byte }
+
+func (e *encoder) int(v int64)     { e.b = binary.AppendVarint(e.b, v) }
+func (e *encoder) uint(v uint64)   { e.b = binary.AppendUvarint(e.b, v) }
+func (e *encoder) string(s string) { e.uint(uint64(len(s))); e.b = append(e.b, s...) }
+func (e *encoder) bytes(s []byte)  { e.uint(uint64(len(s))); e.b = append(e.b, s...) }
+func (e *encoder) byte(v byte)     { e.b = append(e.b, v) }
+func (e *encoder) bool(v bool) {
+	if v {
+		e.byte(1)
+	} else {
+		e.byte(0)
+	}
+}
+
+func (e *encoder) strings(list ...string) {
+	for _, s := range list {
+		e.string(s)
+	}
+}
+
+func (e *encoder) ints(list ...int64) {
+	for _, v := range list {
+		e.int(v)
+	}
+}
+
+// decoder reads what encoder wrote; the first fault sticks and every later
+// read returns zero.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) int() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.uint()
+	if n > uint64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return nil
+	}
+	if n == 0 {
+		return nil
+	}
+	out := append([]byte(nil), d.b[:n]...)
+	d.b = d.b[n:]
+	return out
+}
+
+func (d *decoder) string() string {
+	n := d.uint()
+	if n > uint64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return ""
+	}
+	out := string(d.b[:n])
+	d.b = d.b[n:]
+	return out
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.bad = true
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *decoder) bool() bool { return d.byte() == 1 }
+
+func (d *decoder) count() int {
+	n := d.uint()
+	if n > maxList {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) strings(out ...*string) {
+	for _, p := range out {
+		*p = d.string()
+	}
+}
+
+func (d *decoder) ints(out ...*int64) {
+	for _, p := range out {
+		*p = d.int()
+	}
+}
+
+func (d *decoder) end(what string) error {
+	if d.bad || len(d.b) != 0 {
+		return fmt.Errorf("read %s: %w", what, errBody)
+	}
+	return nil
+}
+
+func open(b []byte, what string) (*decoder, error) {
+	if len(b) == 0 || b[0] != codecVersion {
+		return nil, fmt.Errorf("read %s: %w", what, errBody)
+	}
+	return &decoder{b: b[1:]}, nil
+}
+
+func start(capacity int) *encoder {
+	return &encoder{b: append(make([]byte, 0, capacity), codecVersion)}
+}
+
+// Encode packs a state, without what counter rows hold in columns: kind,
+// settled, held, warned and at.
+func (s *State) Encode() []byte {
+	e := start(16)
+	e.ints(s.Credits, s.Deficit)
+	e.bool(s.Saturated)
+	e.bool(s.Days != nil)
+	if d := s.Days; d != nil {
+		e.int(int64(d.Last))
+		e.string(d.Zone)
+		e.uint(uint64(d.ZoneEpoch))
+		e.ints(d.Sums[:]...)
+	}
+	return e.b
+}
+
+// DecodeInto reads what Encode packed.
+func (s *State) DecodeInto(b []byte) error {
+	d, err := open(b, "counter")
+	if err != nil {
+		return err
+	}
+	d.ints(&s.Credits, &s.Deficit)
+	s.Saturated = d.bool()
+	if d.bool() {
+		s.Days = &Days{Last: window.Day(d.int()), Zone: d.string(), ZoneEpoch: uint32(d.uint())}
+		for i := range s.Days.Sums {
+			s.Days.Sums[i] = d.int()
+		}
+	}
+	return d.end("counter")
+}
+
+func (e *encoder) counter(c Counter) {
+	e.string(c.Limit)
+	e.uint(uint64(c.Epoch))
+	e.string(c.Subject)
+	e.int(c.Window)
+}
+
+func (d *decoder) counter(workspace string) Counter {
+	return Counter{Workspace: workspace, Limit: d.string(), Epoch: uint32(d.uint()), Subject: d.string(), Window: d.int()}
+}
+
+func (e *encoder) subjects(s Subjects) {
+	e.strings(s.Key, s.Plan, s.User, s.Team, s.Project)
+	e.uint(uint64(len(s.Tags)))
+	e.strings(s.Tags...)
+}
+
+func (d *decoder) subjects() Subjects {
+	var s Subjects
+	d.strings(&s.Key, &s.Plan, &s.User, &s.Team, &s.Project)
+	for range d.count() {
+		s.Tags = append(s.Tags, d.string())
+	}
+	return s
+}
+
+func (e *encoder) amounts(a Amounts) { e.ints(a.Spend, a.Tokens, a.Input, a.Requests, a.Slots) }
+
+func (d *decoder) amounts() Amounts {
+	var a Amounts
+	d.ints(&a.Spend, &a.Tokens, &a.Input, &a.Requests, &a.Slots)
+	return a
+}
+
+func (e *encoder) holds(list []Hold) {
+	e.uint(uint64(len(list)))
+	for i := range list {
+		h := &list[i]
+		e.counter(h.Counter)
+		e.byte(byte(h.Kind))
+		e.byte(byte(h.Wants))
+		e.byte(byte(h.Charges))
+		e.ints(h.Held, h.Taken, h.Limit)
+		e.string(h.Zone)
+		e.uint(uint64(h.ZoneEpoch))
+	}
+}
+
+func (d *decoder) holds(workspace string) []Hold {
+	var list []Hold
+	for range d.count() {
+		h := Hold{Counter: d.counter(workspace), Kind: Kind(d.byte()), Wants: Metric(d.byte()), Charges: Metric(d.byte())}
+		d.ints(&h.Held, &h.Taken, &h.Limit)
+		h.Zone, h.ZoneEpoch = d.string(), uint32(d.uint())
+		list = append(list, h)
+	}
+	return list
+}
+
+func (e *encoder) checks(list []CheckRecord) {
+	e.uint(uint64(len(list)))
+	for i := range list {
+		c := &list[i]
+		e.counter(c.Counter)
+		e.byte(byte(c.Kind))
+		e.byte(byte(c.Mode))
+		e.byte(byte(c.Wants))
+		e.bool(c.Pass)
+		e.strings(c.Code, c.Name, c.Scope, c.Origin)
+		e.ints(c.Amount, c.Credit, c.Used, c.Held, c.Wanted, c.ResetsAt, int64(c.Span))
+	}
+}
+
+func (d *decoder) checks(workspace string) []CheckRecord {
+	var list []CheckRecord
+	for range d.count() {
+		c := CheckRecord{Counter: d.counter(workspace), Kind: Kind(d.byte()), Mode: Mode(d.byte()), Wants: Metric(d.byte()), Pass: d.bool()}
+		d.strings(&c.Code, &c.Name, &c.Scope, &c.Origin)
+		var span int64
+		d.ints(&c.Amount, &c.Credit, &c.Used, &c.Held, &c.Wanted, &c.ResetsAt, &span)
+		c.Span = int32(span)
+		list = append(list, c)
+	}
+	return list
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// Reservation is the durable record of an admitted request: what it holds on
+// which counters until it is settled. Settlement derives nothing anew, so a
+// change of zone, membership or limit in mid-flight moves no charge (ENGINE 8).
+type Reservation struct {
+	ID         ID
+	Workspace  string
+	Process    string
+	At         int64 // of the admission; the windows of every charge
+	Place      int32
+	ExpiresAt  int64
+	Generation int64
+	Subjects   Subjects
+	// Model, Provider, Price and Candidate are of the candidate that holds it.
+	Model, Provider, Price string
+	Candidate              int32
+	// Worst is charged when nobody settles (RES-5).
+	Worst Amounts
+	Holds []Hold
+	// Checks are the figures that the decision saw, in order (ADM-7).
+	Checks   []CheckRecord
+	Note     []byte
+	ClientID string
+	// Tombstone marks a row that only makes a late commit of its id fail.
+	Tombstone bool
+	// SlotsFreed: the process died and the gauges were released (ENGINE 9).
+	SlotsFreed bool
+}
+
+// Hold is one counter that a reservation holds or will charge.
+type Hold struct {
+	Counter        Counter
+	Kind           Kind
+	Wants, Charges Metric
+	// Held lies in the counter until the end; Taken was taken at admission (a
+	// bucket's units); Limit is the bucket's amount at admission, which refills it.
+	Held, Taken, Limit int64
+	// Zone and ZoneEpoch start a days counter's row if this is its first charge.
+	Zone      string
+	ZoneEpoch uint32
+}
+
+// CheckRecord is what one check saw, kept for explain and simulate (ENGINE 14).
+type CheckRecord struct {
+	Counter            Counter
+	Kind               Kind
+	Mode               Mode
+	Wants              Metric
+	Code               string
+	Name, Scope        string
+	Origin             string
+	Amount, Credit     int64
+	Used, Held, Wanted int64
+	ResetsAt           int64
+	Span               int32
+	Pass               bool
+}
+
+// EventKind says what an event is for.
+type EventKind uint8
+
+// The kinds of event. A reservation ends with exactly one of the first four.
+const (
+	EventSettled EventKind = iota + 1
+	EventSwept
+	EventVoided
+	EventUndone
+	EventCorrection
+	EventTopUp
+	EventCredit
+	EventAdjustment
+)
+
+var eventKindNames = [...]string{
+	EventSettled: "settled", EventSwept: "swept", EventVoided: "voided", EventUndone: "undone",
+	EventCorrection: "correction", EventTopUp: "top_up", EventCredit: "credit", EventAdjustment: "adjustment",
+}
+
+// String is the kind's word in stores and reports.
+func (k EventKind) String() string {
+	if int(k) < len(eventKindNames) {
+		return eventKindNames[k]
+	}
+	return "unknown"
+}
+
+// ParseEventKind reads what String wrote; ok is false for anything else.
+func ParseEventKind(s string) (k EventKind, ok bool) {
+	for i, name := range eventKindNames {
+		if name == s && name != "" {
+			return EventKind(i), true
+		}
+	}
+	return 0, false
+}
+
+// Event is one append-only entry of the ledger; (Workspace, ID, Attempt, Kind)
+// is unique. Charges name every counter that it moved and by how much.
+type Event struct {
+	ID                     ID
+	Workspace              string
+	Attempt                int32
+	Kind                   EventKind
+	At                     int64 // of the decision that wrote it
+	Place                  int32
+	AdmittedAt             int64
+	Subjects               Subjects
+	Model, Provider, Price string
+	Spend, Tokens          int64
+	Reason, Actor          string
+	Detail                 []byte
+	Charges                []Charge
+}
+
+// Charge is what an event added to one counter's settled amount (or, for funds,
+// to its credits), in the counter's own metric.
+type Charge struct {
+	Counter Counter
+	Kind    Kind
+	Amount  int64
+	Credit  bool
+}
+
+// Call is one request's record in the call log: admitted and ended, or refused.
+type Call struct {
+	ID         ID
+	Workspace  string
+	Key        string
+	Outcome    string // settled, swept, voided, undone, refused
+	Code       string // of a refusal
+	At         int64  // of the decision
+	Place      int32
+	EndedAt    int64
+	Generation int64
+	Model      string
+	Provider   string
+	Price      string
+	Subjects   Subjects
+	Worst      Amounts
+	Spend      int64
+	Tokens     int64
+	Checks     []CheckRecord
+	Holds      []Hold
+	ClientID   string
+	Note       []byte // of the admission
+	End        []byte // of the settlement
+}
+
+// Page is what a book loaded for one batch: working copies that it puts in the
+// place of its own only after the commit.
+type Page struct {
+	// Generations of the workspaces that the batch names.
+	Generations map[string]int64
+	// Counters holds every counter that Needs named; Open every open reservation.
+	Counters map[Counter]*State
+	Open     map[ID]*Reservation
+	// Ended says how a reservation ended that is no longer open: looked up for
+	// the ids that Open lacks.
+	Ended map[ID]Ending
+}
+
+// Ending is how a reservation ended, and how often that was corrected since.
+type Ending struct {
+	Kind        EventKind
+	Corrections int32
+}
+
+// Changes is what one batch did, for the book to store in its transaction.
+// Counters lists every counter that changed, in key order.
+type Changes struct {
+	Counters []Counter
+	Opened   []*Reservation // new rows
+	Replaced []*Reservation // rows whose body changed (move, renew)
+	Closed   []*Reservation // rows to remove
+	Events   []Event
+	Calls    []Call // ended requests; stored in the transaction
+	Refused  []Call // refused ones; may be stored later, bounded (ENGINE 3)
+	Quarters []QuarterSum
+}
+
+// Empty tells whether there is nothing to store but refusal records.
+func (c *Changes) Empty() bool {
+	return len(c.Counters) == 0 && len(c.Opened) == 0 && len(c.Replaced) == 0 && len(c.Closed) == 0 &&
+		len(c.Events) == 0 && len(c.Calls) == 0
+}
+
+func (op *Op) checkLists() [][]Check {
+	lists := make([][]Check, 0, 1+len(op.Candidates))
+	lists = append(lists, op.Checks)
+	for i := range op.Candidates {
+		lists = append(lists, op.Candidates[i].Checks)
+	}
+	return lists
+}
+
+// Needs calls counter for each counter that the operation reads or charges and
+// open for the reservation whose row it claims. check is the check behind the
+// counter, nil when a hold names it.
+func (op *Op) Needs(counter func(c Counter, check *Check), open func(ID)) {
+	for _, list := range op.checkLists() {
+		for i := range list {
+			if list[i].Kind != KindPolicy {
+				counter(list[i].Counter, &list[i])
+			}
+		}
+	}
+	if op.Reservation != nil {
+		for i := range op.Reservation.Holds {
+			counter(op.Reservation.Holds[i].Counter, nil)
+		}
+		open(op.Reservation.ID)
+	} else if op.Verb == Admit && op.Again || op.Verb == Undo || op.Verb == Fund {
+		open(op.ID)
+	}
+}
