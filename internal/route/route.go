@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package route says where a request can go: the providers, and the models that
+// are bound to them, with their strict JSON form.
+//
+// It is not for talking to a provider (gateway) or for what a request costs
+// (price).
+package route
+
+import "github.com/weirhq/weir/internal/price"
+
+// OpenAI is the one protocol that a provider can speak so far.
+const OpenAI = "openai"
+
+// How a provider's credential is sent.
+const (
+	AuthBearer = "bearer" // Authorization: Bearer CREDENTIAL
+	AuthHeader = "header" // the header AuthName
+	AuthQuery  = "query"  // the query parameter AuthName
+	AuthNone   = "none"
+)
+
+// What becomes of a request whose client has gone (SPEC DIS-7). Empty is the
+// rule's own choice.
+const (
+	Cancel = "cancel"
+	Drain  = "drain"
+)
+
+// Whether a stream's usage is asked for (SPEC USE-1).
+const (
+	StreamUsageAuto = "auto"
+	StreamUsageOn   = "on"
+	StreamUsageOff  = "off"
+)
+
+// Provider is an upstream account: how to reach it, and how it is spoken to.
+// Its credential is kept apart, never here.
+//
+// The zero value is not valid; NewProvider has the defaults. ID and Name stand
+// beside its JSON form, not in it.
+type Provider struct {
+	ID, Name string
+	Protocol string // OpenAI
+	// Dialect is the provider's own way with the protocol, "ollama" for
+	// instance; empty is the protocol as published.
+	Dialect string
+	// BaseURL is http or https with a host and no user, query or fragment; a
+	// door's path after the version is added to it.
+	BaseURL  string
+	Auth     string // AuthBearer, AuthHeader, AuthQuery or AuthNone
+	AuthName string // the header or query parameter; empty for the other two
+	// Headers are added to every request to it; names in canonical form.
+	Headers  map[string]string
+	ProxyURL string // http, https or socks5; empty: none
+	CAFile   string // PEM roots that replace the system's; empty: the system's
+	Timeouts Timeouts
+	// ClientGone is "", Cancel or Drain.
+	ClientGone string
+	// ChargePartialOnUpstreamFailure is false when a stream that the provider
+	// broke costs nothing (SPEC RES-4); nil is true.
+	ChargePartialOnUpstreamFailure *bool
+	StreamUsage                    string // StreamUsageAuto, On or Off
+	Bounds                         Bounds
+}
+
+// Timeouts bound one exchange with a provider, each in microseconds.
+type Timeouts struct {
+	Connect   int64 // dial and TLS handshake
+	FirstByte int64 // from the request sent to the answer's first byte
+	Idle      int64 // between events of a stream that are not pings
+	Total     int64 // the whole exchange
+}
+
+// Bounds limit what one provider may take of this process.
+type Bounds struct {
+	MaxConnections     int64 // to one host; 0 is no bound
+	MaxIdleConnections int64 // kept open for the next request
+	MaxAnswerBytes     int64 // of an answer that is no stream
+	MaxEventBytes      int64 // of one event of a stream
+}
+
+// The defaults of a provider.
+const (
+	DefaultConnectMicros   = 10 * second
+	DefaultFirstByteMicros = 300 * second
+	DefaultIdleMicros      = 120 * second
+	DefaultTotalMicros     = 1800 * second
+
+	DefaultMaxIdleConnections = 1024
+	DefaultMaxAnswerBytes     = 64 << 20
+	DefaultMaxEventBytes      = 8 << 20
+
+	second = 1_000_000
+)
+
+// NewProvider returns a provider with every default.
+func NewProvider(id, name string) *Provider {
+	return &Provider{
+		ID: id, Name: name, Protocol: OpenAI, Auth: AuthBearer, StreamUsage: StreamUsageAuto,
+		Timeouts: Timeouts{
+			Connect: DefaultConnectMicros, FirstByte: DefaultFirstByteMicros,
+			Idle: DefaultIdleMicros, Total: DefaultTotalMicros,
+		},
+		Bounds: Bounds{
+			MaxIdleConnections: DefaultMaxIdleConnections,
+			MaxAnswerBytes:     DefaultMaxAnswerBytes, MaxEventBytes: DefaultMaxEventBytes,
+		},
+	}
+}
+
+// ChargesPartial reports whether a stream that the provider broke is charged
+// for what had arrived (SPEC RES-4).
+func (p *Provider) ChargesPartial() bool {
+	return p.ChargePartialOnUpstreamFailure == nil || *p.ChargePartialOnUpstreamFailure
+}
+
+// The fields in which an output bound can be written into a request (SPEC
+// EST-2).
+const (
+	MaxTokens           = "max_tokens"
+	MaxCompletionTokens = "max_completion_tokens"
+)
+
+// Model is a public model name bound to a provider, an upstream name and a
+// price. Counts of 0 are not set.
+//
+// ID and Name stand beside its JSON form, not in it.
+type Model struct {
+	ID, Name            string
+	Provider            string // the provider's name
+	Upstream            string // the model's name there; never empty
+	ContextTokens       int64  // what it reads and writes together
+	MaxOutputTokens     int64  // clamps a request's bound (SPEC KEY-6)
+	DefaultOutputTokens int64  // the bound of a client that sends none (SPEC EST-2)
+	ImageTokens         int64  // replaces 1,600 in the estimate (SPEC EST-1)
+	BytesPerToken       int64  // 1 to 4, replaces 3 in the estimate
+	OutputField         string // MaxTokens or MaxCompletionTokens; empty: the protocol's
+	// Price overrides the catalogue; nil leaves it to the catalogue.
+	Price   *price.Row
+	Free    bool     // price: free, an explicit zero (SPEC PRC-1)
+	Aliases []string // further names that lead here
+}
