@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# `make` lists what there is. Needs Go 1.21 or newer (it fetches the toolchain
+# that go.mod names), git, and a C compiler for the race detector.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+# go.mod names the toolchain: an older one has reachable advisories. An
+# environment that pins its own (GOTOOLCHAIN=local) would refuse to build.
+export GOTOOLCHAIN := auto
+export GOWORK := off
+# go:generate directives name their tools without a path.
+export PATH := $(CURDIR)/.tools:$(PATH)
+
+BIN := bin/weir
+# Benchmarks: time for each. Fuzzing: time for each target of `make fuzz`.
+BENCHTIME ?= 1s
+FUZZTIME ?= 10m
+# Arguments of `make demo`, for example ARGS=--once.
+ARGS ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/weir, static, for this machine
+	@CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/weir
+
+.PHONY: demo
+demo: ## Show a cap that holds: gateway, simulated provider, a volley of requests
+	@[[ -x $(BIN) ]] || echo 'building weir: a first compile of the pure-Go SQLite takes about a minute'
+	@$(MAKE) --no-print-directory build
+	@$(BIN) demo $(ARGS)
+
+.PHONY: test
+test: ## Everything, in stages, each held against its time budget; what CI runs
+	@scripts/test.sh
+
+.PHONY: check
+check: test-static ## Format, vet, lint, layout rules, generated files, known vulnerabilities
+
+.PHONY: test-static
+test-static: .tools/gofumpt .tools/golangci-lint
+	@scripts/static.sh
+
+.PHONY: test-unit
+test-unit: ## Unit and property tests and the store contract, with the race detector
+	@scripts/unit.sh
+
+.PHONY: test-fuzz
+test-fuzz: ## Every fuzz target for ten seconds
+	@scripts/fuzz.sh 10s
+
+.PHONY: test-clients
+test-clients: build ## The official client libraries against bin/weir
+	@scripts/clients.sh
+
+.PHONY: test-binary
+test-binary: build ## The command line and the demo, as a user runs them
+	@scripts/binary.sh
+
+.PHONY: clients
+clients: test-clients ## The same as test-clients
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZTIME (10m)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Every benchmark, BENCHTIME (1s) each
+	@scripts/bench.sh $(BENCHTIME)
+
+.PHONY: fmt
+fmt: .tools/gofumpt ## Format the Go code
+	@.tools/gofumpt -l -w .
+
+.PHONY: generate
+generate: .tools/sqlc ## Run every go:generate directive
+	@go generate ./...
+
+.PHONY: clean
+clean: ## Remove what was built; .tools too
+	@rm -rf bin dist .tools test-results
+
+# Tools have modules of their own (tools/), so that theirs are never the
+# product's. A binary is built once and again when its pins change.
+.tools/gofumpt: tools/go.mod tools/go.sum
+	@scripts/tool.sh tools mvdan.cc/gofumpt $@
+.tools/golangci-lint: tools/go.mod tools/go.sum
+	@scripts/tool.sh tools github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@
+.tools/govulncheck: tools/go.mod tools/go.sum
+	@scripts/tool.sh tools golang.org/x/vuln/cmd/govulncheck $@
+.tools/sqlc: tools/go.mod tools/go.sum
+	@scripts/tool.sh tools github.com/sqlc-dev/sqlc/cmd/sqlc $@
+.tools/indexdb: tools/vulndb/go.mod tools/vulndb/go.sum
+	@scripts/tool.sh tools/vulndb golang.org/x/vulndb/cmd/indexdb $@
