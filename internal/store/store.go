@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package store says what Weir needs of a database: small roles that its
+// drivers fill (store/memory, store/sqlite). The contract behind the words is
+// store/storetest, run whole against every driver.
+//
+// No transaction handle leaves a driver, and no driver decides anything: that
+// is ledger's. Instants are Unix microseconds.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir/internal/ledger"
+)
+
+// What every driver's errors wrap. Any other error of a book means "could not
+// tell" and refuses.
+var (
+	// ErrNotFound: there is no such row.
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable: the store cannot be reached or is not open. Nothing happened.
+	ErrUnavailable = errors.New("store unavailable")
+	// ErrConflict: the object has another version, or its name is taken.
+	ErrConflict = errors.New("conflict")
+	// ErrUnknownOutcome: the transaction may or may not have happened. The
+	// operations are sent again, marked Again (ENGINE 6).
+	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrNewerSchema: a newer Weir has migrated the store (STO-3).
+	ErrNewerSchema = errors.New("store has a newer schema than this program")
+	// ErrLocked: another process has the file open (STO-1).
+	ErrLocked = errors.New("store is in use by another process")
+	// ErrClock: the clock is more than an hour behind the store's last instant
+	// (ENGINE 7).
+	ErrClock = errors.New("clock is behind the store")
+	// ErrDamaged: the books do not balance: held amounts differ from what the
+	// open reservations hold (ENGINE 10).
+	ErrDamaged = errors.New("books do not balance")
+)
+
+// MaxBatch bounds the operations of one Apply.
+const MaxBatch = 4096
+
+// Book keeps the counters. It is safe for concurrent use.
+type Book interface {
+	// Apply decides ops in order at one instant of the book's own clock, in one
+	// durable transaction, and returns one result for each. When it fails, none
+	// of them happened, unless errors.Is(err, ErrUnknownOutcome). ctx is the
+	// teller's: a caller that goes away cancels nothing. The ops, and what they
+	// point to, are not changed after the call: a book may keep them.
+	Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, error)
+	// Now estimates the book's clock, for naming windows.
+	Now() int64
+}
+
+// Sweepable lists what nobody settled in time.
+type Sweepable interface {
+	// Expired returns at most limit open reservations, tombstones included,
+	// whose hold ended before the book's now, the oldest first (RES-5). The
+	// caller submits a Sweep for each.
+	Expired(ctx context.Context, limit int) ([]*ledger.Reservation, error)
+}
+
+// KindKey is the kind of objects that are API keys: Since leaves them out of a
+// first load, because there may be any number of them (KEY-2).
+const KindKey = "key"
+
+// Object is one piece of configuration. Body is JSON, strictly decoded by the
+// domain package that owns the kind.
+type Object struct {
+	// Workspace "" is shared by all: providers, models, prices, routes.
+	Workspace, Kind, ID, Name string
+	// Version counts this object's changes from 1. Generation is the value that
+	// the workspace's generation took with the last of them.
+	Version, Generation int64
+	// Epoch is the owner's: a limit's grows when what it counts changes (ENGINE 8).
+	Epoch uint32
+	Body  []byte
+	// Source is "api" or "file", Origin then file:line.
+	Source, Origin string
+	// CreatedAt, UpdatedAt and RetiredAt (0: live) are set by the store.
+	CreatedAt, UpdatedAt, RetiredAt int64
+}
+
+// Edit is one change of one object with everything that belongs to it. An
+// object is known by (Workspace, Kind, ID); among live ones (Workspace, Kind,
+// Name) is unique too.
+type Edit struct {
+	// Object's Generation, Version and instants are set by the store.
+	Object Object
+	// Expect is the version that the object must have now; 0: it must not exist.
+	Expect int64
+	// Retire makes it a retired one. An edit without it, of a retired object,
+	// brings that back (STO-2).
+	Retire bool
+	// AddSecret adds a key's secret. It has this object's workspace and id.
+	AddSecret *KeySecret
+	// ExpireSecrets gives every earlier secret of this key that end, unless it
+	// ends sooner: a rotation with its grace (KEY-3). A past instant: at once.
+	ExpireSecrets *int64
+	// Credential replaces a provider's credential, kept apart from Body, audit
+	// and Since; "" removes it.
+	Credential *string
+	// Audit is stored in the same transaction; none when its Action is "".
+	Audit Audit
+}
+
+// KeySecret is one secret of a key: its hash alone. NotAfter 0 is no end.
+type KeySecret struct {
+	Hash             [32]byte
+	Workspace, KeyID string
+	NotAfter         int64
+}
+
+// Audit is one entry of the audit: who, what, before, after; never a secret
+// (ADM-3). Seq is set by the store and grows with every entry.
+type Audit struct {
+	Seq, At                                  int64
+	Workspace, Actor, Action, Kind, ID, Name string
+	Before, After                            []byte
+}
+
+// Objects keeps configuration.
+type Objects interface {
+	Object(ctx context.Context, workspace, kind, id string) (Object, error)
+	// ByName finds the live object of that name, else the one retired last.
+	ByName(ctx context.Context, workspace, kind, name string) (Object, error)
+	// List returns live objects by name (byte order), from after afterName on.
+	List(ctx context.Context, workspace, kind, afterName string, limit int) ([]Object, error)
+	// Since returns every object of the workspace and of "" that changed after
+	// the generation, retired ones and keys included, and the generation now.
+	// With generation 0: everything live but keys. Order: kind, name, id.
+	Since(ctx context.Context, workspace string, generation int64) ([]Object, int64, error)
+	// Change makes the edits in order in one transaction, or none of them, and
+	// bumps the generation of each workspace named, in force from the next batch
+	// on; an edit of "" bumps every workspace's. ErrConflict names the object.
+	Change(ctx context.Context, at int64, edits []Edit) error
+}
+
+// Secrets keeps what must not be shown: hashes of key secrets, provider
+// credentials, and the store's own secret.
+type Secrets interface {
+	// KeyBySecret finds a key by its secret's hash. The caller compares NotAfter
+	// with its instant: an ended one is still found.
+	KeyBySecret(ctx context.Context, hash [32]byte) (KeySecret, error)
+	Credential(ctx context.Context, workspace, providerID string) (string, error)
+	// StoreSecret is 32 random bytes that were made with the store.
+	StoreSecret(ctx context.Context) ([]byte, error)
+	AdminTokenHash(ctx context.Context) ([32]byte, error)
+	SetAdminTokenHash(ctx context.Context, hash [32]byte) error
+}
+
+// OutcomeRunning is the outcome of a call whose reservation is open.
+const OutcomeRunning = "running"
+
+// Call is one record of the call log. Count is above 1 for a record that stands
+// for several refusals of one key, code and minute (ENGINE 3).
+type Call struct {
+	ledger.Call
+	Count int64
+}
+
+// Running is the call record of an open reservation.
+func Running(r *ledger.Reservation) Call {
+	return Call{Count: 1, Call: ledger.Call{
+		ID: r.ID, Workspace: r.Workspace, Key: r.Subjects.Key, Outcome: OutcomeRunning, At: r.At, Place: r.Place,
+		Generation: r.Generation, Model: r.Model, Provider: r.Provider, Price: r.Price, Subjects: r.Subjects,
+		Worst: r.Worst, Checks: r.Checks, Holds: r.Holds, ClientID: r.ClientID, Note: r.Note,
+	}}
+}
+
+// CallQuery selects calls of a workspace. Empty fields select all; Before is
+// exclusive, zero means from the newest on.
+type CallQuery struct {
+	Key, Outcome string
+	Before       ledger.ID
+	Limit        int
+}
+
+// By names what usage can be grouped by.
+type By string
+
+// The groups of usage reports.
+const (
+	ByKey      By = "key"
+	ByModel    By = "model"
+	ByProvider By = "provider"
+	ByUser     By = "user"
+	ByTeam     By = "team"
+	ByProject  By = "project"
+	ByDay      By = "day"
+)
+
+// UsageQuery asks for the usage of requests admitted in [From, To). ByDay is the
+// local date in Zone (nil: UTC), as 2006-01-02. No By: one row for all.
+type UsageQuery struct {
+	Workspace string
+	From, To  int64
+	By        []By
+	Zone      *time.Location
+}
+
+// UsageRow is one group's usage: Spend in nano-dollars, corrections included.
+type UsageRow struct {
+	Group                           map[By]string
+	Spend, Tokens, Requests, Events int64
+}
+
+// Log reads what happened. What Apply answered is in it, refusals too.
+type Log interface {
+	// Call finds one request, running ones too, with its events in order.
+	Call(ctx context.Context, workspace string, id ledger.ID) (Call, []ledger.Event, error)
+	// CallsByClientID returns the newest ended or refused calls of a label that
+	// clients chose and may have repeated (ERR-4).
+	CallsByClientID(ctx context.Context, workspace, clientID string, limit int) ([]Call, error)
+	// Calls returns ended and refused calls, the newest id first.
+	Calls(ctx context.Context, workspace string, q CallQuery) ([]Call, error)
+	// Usage returns its rows ordered by group values, in the order of q.By.
+	Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
+	// AuditList returns entries with Seq below before (0: from the newest on),
+	// the newest first.
+	AuditList(ctx context.Context, workspace string, before int64, limit int) ([]Audit, error)
+	// FundEntries returns top-ups, credits and adjustments, the newest id first;
+	// before zero: from the newest on.
+	FundEntries(ctx context.Context, workspace string, before ledger.ID, limit int) ([]ledger.Event, error)
+}
+
+// Verifiable gives one consistent snapshot of the books (RES-7).
+type Verifiable interface {
+	// View calls fn with a reader that is valid until fn returns, on a running
+	// store too: no change that commits meanwhile is seen.
+	View(ctx context.Context, fn func(Reader) error) error
+}
+
+// Closing is what dropped events added to one counter in all (RES-6).
+type Closing struct {
+	Counter ledger.Counter
+	Kind    ledger.Kind
+	Credit  bool
+	Day     int32
+	Amount  int64
+}
+
+// Reader walks a snapshot. Every walk stops at fn's first error and returns it.
+type Reader interface {
+	Counters(fn func(ledger.Counter, *ledger.State) error) error
+	Reservations(fn func(*ledger.Reservation) error) error
+	Events(fn func(*ledger.Event) error) error
+	Quarters(fn func(ledger.QuarterSum) error) error
+	Closings(fn func(Closing) error) error
+	Calls(fn func(*Call) error) error
+}
+
+// Recovery is what a start found and settled.
+type Recovery struct {
+	// Swept reservations were open: a dead process's. SpendNanos is their worst
+	// case, which they were charged (RES-1, RES-5).
+	Swept, Tombstones int
+	SpendNanos        int64
+	// LastAt is the store's last instant before this start.
+	LastAt int64
+}
+
+// ClockStep tells that a book's clock moved by more than is normal: backwards by
+// over 10 s, or forwards by over an hour between batches (ENGINE 7).
+type ClockStep struct{ From, To int64 }
