@@ -3,7 +3,7 @@
 # tool.sh MODULE-DIR PACKAGE OUT builds a pinned tool into .tools/.
 set -euo pipefail
 module=$1 package=$2 out=$PWD/$3
-echo "building ${out##*/} (once for each pin; golangci-lint takes one to three minutes on two cores)" >&2
+echo "building ${out##*/} (once for each pin: up to a minute on two cores)" >&2
 mkdir -p "${out%/*}"
 # cgo would tie the binary to this machine's C library for nothing.
 (cd "$module" && CGO_ENABLED=0 go build -trimpath -o "$out" "$package")
