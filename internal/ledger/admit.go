@@ -5,17 +5,19 @@ package ledger
 // admit tries the candidates in order; the first for which all checks pass is
 // admitted, and only it is charged (ENGINE 1). A refusal writes nothing.
 func (b *batch) admit(op *Op) Result {
-	if op.Again {
-		if known, ok := b.lookUp(op); ok {
-			return known
-		}
+	if _, ended := b.page.Ended[op.ID]; ended || b.page.Open[op.ID] != nil {
+		return Result{Verdict: Invalid} // an id is used once
 	}
-	if !b.named(op) {
+	if !op.named(b.at) {
 		return Result{Verdict: Carry}
 	}
 	chosen, result := b.choose(op, nil)
-	if result.Verdict == Refused {
+	switch result.Verdict {
+	case Admitted:
+	case Refused:
 		b.refuse(op, &result)
+		return result
+	default:
 		return result
 	}
 	r := b.open(op, chosen, result.Readings)
@@ -27,83 +29,107 @@ func (b *batch) admit(op *Op) Result {
 
 // lookUp answers an operation whose first sending had an unknown outcome.
 func (b *batch) lookUp(op *Op) (Result, bool) {
-	if r := b.page.Open[op.ID]; r != nil && !r.Tombstone {
-		return Result{Verdict: Admitted, Reservation: r, Candidate: int(r.Candidate)}, true
+	r := b.page.Open[op.ID]
+	if r != nil && !r.Tombstone && r.Workspace == op.Workspace {
+		chosen := int(r.Candidate)
+		return Result{Verdict: Admitted, Reservation: r, Candidate: chosen, Readings: op.recall(r, chosen)}, true
 	}
-	if _, ended := b.page.Ended[op.ID]; ended || b.page.Open[op.ID] != nil {
+	if _, ended := b.page.Ended[op.ID]; ended || r != nil {
 		return Result{Verdict: Already}, true
 	}
 	return Result{}, false
 }
 
-// named tells whether every fixed window that op names is the current one.
-func (b *batch) named(op *Op) bool {
-	for _, list := range op.checkLists() {
-		for i := range list {
-			if !list[i].inWindow(b.at) {
-				return false
-			}
+// recall gives the readings of the first sending, as its reservation keeps them.
+func (op *Op) recall(r *Reservation, chosen int) []Reading {
+	if chosen >= len(op.Candidates) || len(r.Checks) != len(op.Checks)+len(op.Candidates[chosen].Checks) {
+		return nil
+	}
+	readings := make([]Reading, len(r.Checks))
+	for i := range r.Checks {
+		check := &r.Checks[i]
+		readings[i] = Reading{
+			Used: check.Used, Held: check.Held, Wanted: check.Wanted, ResetsAt: check.ResetsAt, Pass: check.Pass,
+		}
+		if i < len(op.Checks) {
+			readings[i].Check = &op.Checks[i]
+		} else {
+			readings[i].Check = &op.Candidates[chosen].Checks[i-len(op.Checks)]
 		}
 	}
-	return true
+	return readings
 }
 
-// choose evaluates the common checks with each candidate. own finds what the
-// request holds already on a counter; nil at admission.
+// choose evaluates the common checks with each candidate. moved is the
+// reservation that a move hands on; nil at admission.
 //
-// Without candidates (no such model) the common checks alone are read: one of
-// them is the policy check that refuses.
-func (b *batch) choose(op *Op, own func(*Check) *Hold) (int, Result) {
-	var first *Result
+// The refusal is the first allowed candidate's (ORD-4), its wait the soonest of
+// all (ERR-2). Without candidates (no such model) the common checks alone are
+// read: one of them is the policy check that refuses.
+func (b *batch) choose(op *Op, moved *Reservation) (int, Result) {
 	candidates := op.Candidates
 	if len(candidates) == 0 {
 		candidates = []Candidate{{}}
 	}
+	var answer Result
+	soonest := int64(-1)
 	for i := range candidates {
 		c := &candidates[i]
 		result := Result{Verdict: Admitted, Candidate: i}
 		result.Readings = make([]Reading, 0, len(op.Checks)+len(c.Checks))
-		b.evaluate(op.Checks, c, own, &result)
-		b.evaluate(c.Checks, c, own, &result)
-		if result.Refusal == nil && len(op.Candidates) > 0 {
+		b.evaluate(op.Checks, c, moved, &result)
+		b.evaluate(c.Checks, c, moved, &result)
+		if result.Refusal == nil {
+			if len(op.Candidates) == 0 {
+				return 0, Result{Verdict: Invalid}
+			}
 			return i, result
 		}
 		result.Verdict = Refused
-		if first == nil {
-			first = &result
+		if w := result.Refusal.WaitMicros; w >= 0 && (soonest < 0 || w < soonest) {
+			soonest = w
+		}
+		if answer.Refusal == nil || answer.disallowed(len(op.Checks)) && !result.disallowed(len(op.Checks)) {
+			answer = result
 		}
 	}
-	return 0, *first
+	if answer.Refusal.WaitMicros >= 0 {
+		answer.Refusal.WaitMicros = soonest
+	}
+	return 0, answer
+}
+
+// disallowed: it was a policy of the candidate's own that refused it.
+func (r *Result) disallowed(common int) bool {
+	return r.Refusal.Index >= common && r.Refusal.Check.Kind == KindPolicy
 }
 
 // evaluate reads each check of a list, in order, the failed ones too: explain
 // shows them all. The first that fails is the refusal; its wait is the longest
 // of all runtime limits that stand against the request (ERR-2).
-func (b *batch) evaluate(list []Check, c *Candidate, own func(*Check) *Hold, result *Result) {
+func (b *batch) evaluate(list []Check, c *Candidate, moved *Reservation, result *Result) {
 	for i := range list {
-		check := &list[i]
-		var held *Hold
-		if own != nil {
-			held = own(check)
-		}
-		r := b.reading(check, c.Wants, c.Free, held)
-		if held != nil && check.Mode == Take && check.Kind == KindGauge {
-			r.Pass = true
-		}
+		r := b.reading(&list[i], c.Wants, c.Free, moved)
 		result.Readings = append(result.Readings, r)
 		if r.Pass {
 			continue
 		}
 		if result.Refusal == nil {
-			result.Refusal = &Refusal{Index: len(result.Readings) - 1, Check: check, Reading: r, WaitMicros: r.WaitMicros}
-		} else if w := result.Refusal.WaitMicros; check.Mode == Take && w >= 0 {
-			if r.WaitMicros < 0 {
-				result.Refusal.WaitMicros = -1
-			} else {
-				result.Refusal.WaitMicros = max(w, r.WaitMicros)
+			result.Refusal = &Refusal{
+				Index: len(result.Readings) - 1, Check: &list[i], Reading: r, WaitMicros: r.WaitMicros,
 			}
+		} else if list[i].Mode == Take {
+			result.Refusal.WaitMicros = longerWait(result.Refusal.WaitMicros, r.WaitMicros)
 		}
 	}
+}
+
+// longerWait is the longer of two waits; -1, not by waiting, is the longest.
+func longerWait(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return max(a, b)
 }
 
 // open charges the chosen candidate and builds its reservation.
@@ -115,31 +141,9 @@ func (b *batch) open(op *Op, chosen int, readings []Reading) *Reservation {
 		Subjects: op.Subjects, Model: c.Model, Provider: c.Provider, Price: c.Price,
 		Candidate: int32(chosen), Worst: c.Wants, Checks: recordChecks(readings), Note: op.Note, ClientID: op.ClientID,
 	}
-	r.Holds = b.takeAll(op.Checks, c, r.Holds)
-	r.Holds = b.takeAll(c.Checks, c, r.Holds)
+	r.Holds = b.takeAll(op.Checks, c, false, make([]Hold, 0, len(op.Checks)+len(c.Checks)))
+	r.Holds = b.takeAll(c.Checks, c, true, r.Holds)
 	return r
-}
-
-// takeAll charges each counter once, though several checks may read it.
-func (b *batch) takeAll(list []Check, c *Candidate, holds []Hold) []Hold {
-	for i := range list {
-		if findHold(holds, &list[i]) != nil {
-			continue
-		}
-		if h := b.take(&list[i], c.Wants); h != nil {
-			holds = append(holds, *h)
-		}
-	}
-	return holds
-}
-
-func findHold(holds []Hold, c *Check) *Hold {
-	for i := range holds {
-		if holds[i].Counter == c.Counter {
-			return &holds[i]
-		}
-	}
-	return nil
 }
 
 // refuse records why. An operation sent again leaves a tombstone, on which a
@@ -185,13 +189,12 @@ func recordChecks(readings []Reading) []CheckRecord {
 
 // read answers with what each check would see, and changes nothing.
 func (b *batch) read(op *Op) Result {
+	if !op.named(b.at) {
+		return Result{Verdict: Carry}
+	}
 	result := Result{Verdict: Done, Readings: make([]Reading, 0, len(op.Checks))}
 	for i := range op.Checks {
-		c := op.Checks[i]
-		if c.Kind == KindFixed {
-			c.Counter.Window, _ = c.Window.Bounds(b.at)
-		}
-		result.Readings = append(result.Readings, b.reading(&c, Amounts{}, false, nil))
+		result.Readings = append(result.Readings, b.reading(&op.Checks[i], Amounts{}, false, nil))
 	}
 	return result
 }

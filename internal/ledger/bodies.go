@@ -68,6 +68,9 @@ func (v *Event) DecodeInto(b []byte) error {
 	for range d.count() {
 		c := Charge{Counter: d.counter(v.Workspace), Kind: Kind(d.byte()), Credit: d.bool(), Amount: d.int()}
 		v.Charges = append(v.Charges, c)
+		if d.bad {
+			break
+		}
 	}
 	return d.end("event")
 }

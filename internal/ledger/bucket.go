@@ -35,12 +35,12 @@ func (c *Check) readBucket(s *State, r *Reading, at int64) {
 	r.Used = unitsUp(now.Deficit)
 	full := saturatingMul(bucketScale, c.Amount)
 	need := saturatingSub(saturatingAdd(now.Deficit, saturatingMul(bucketScale, r.Wanted)), full)
-	r.Pass = need <= 0
-	r.ResetsAt = at + ceilDiv(now.Deficit, c.Amount)*1000
+	r.Pass = need <= 0 || c.Mode == Track
+	r.ResetsAt = saturatingAdd(at, saturatingMul(ceilDiv(now.Deficit, c.Amount), 1000))
 	switch {
 	case r.Pass:
 	case r.Wanted > c.Amount:
-		r.WaitMicros, r.Reason = -1, "larger_than_limit"
+		r.WaitMicros, r.Reason = -1, ReasonLarger
 	default:
 		r.WaitMicros = saturatingMul(ceilDiv(need, c.Amount), 1000)
 	}

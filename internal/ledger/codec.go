@@ -113,7 +113,7 @@ func (d *decoder) bool() bool { return d.byte() == 1 }
 
 func (d *decoder) count() int {
 	n := d.uint()
-	if n > maxList {
+	if n > maxList || n > uint64(len(d.b)) { // an element has at least one byte
 		d.bad, d.b = true, nil
 		return 0
 	}
@@ -154,7 +154,7 @@ func start(capacity int) *encoder {
 // settled, held, warned and at.
 func (s *State) Encode() []byte {
 	e := start(16)
-	e.ints(s.Credits, s.Deficit)
+	e.ints(s.Credits, s.Deficit, s.Rate)
 	e.bool(s.Saturated)
 	e.bool(s.Days != nil)
 	if d := s.Days; d != nil {
@@ -172,8 +172,8 @@ func (s *State) DecodeInto(b []byte) error {
 	if err != nil {
 		return err
 	}
-	d.ints(&s.Credits, &s.Deficit)
-	s.Saturated = d.bool()
+	d.ints(&s.Credits, &s.Deficit, &s.Rate)
+	s.Saturated, s.Days = d.bool(), nil
 	if d.bool() {
 		s.Days = &Days{Last: window.Day(d.int()), Zone: d.string(), ZoneEpoch: uint32(d.uint())}
 		for i := range s.Days.Sums {
@@ -205,6 +205,9 @@ func (d *decoder) subjects() Subjects {
 	d.strings(&s.Key, &s.Plan, &s.User, &s.Team, &s.Project)
 	for range d.count() {
 		s.Tags = append(s.Tags, d.string())
+		if d.bad {
+			break
+		}
 	}
 	return s
 }
@@ -226,7 +229,7 @@ func (e *encoder) holds(list []Hold) {
 		e.byte(byte(h.Wants))
 		e.byte(byte(h.Charges))
 		e.ints(h.Held, h.Taken, h.Limit)
-		e.string(h.Zone)
+		e.strings(h.Model, h.Provider, h.Zone)
 		e.uint(uint64(h.ZoneEpoch))
 	}
 }
@@ -236,8 +239,12 @@ func (d *decoder) holds(workspace string) []Hold {
 	for range d.count() {
 		h := Hold{Counter: d.counter(workspace), Kind: Kind(d.byte()), Wants: Metric(d.byte()), Charges: Metric(d.byte())}
 		d.ints(&h.Held, &h.Taken, &h.Limit)
-		h.Zone, h.ZoneEpoch = d.string(), uint32(d.uint())
+		d.strings(&h.Model, &h.Provider, &h.Zone)
+		h.ZoneEpoch = uint32(d.uint())
 		list = append(list, h)
+		if d.bad {
+			break
+		}
 	}
 	return list
 }
@@ -265,6 +272,9 @@ func (d *decoder) checks(workspace string) []CheckRecord {
 		d.ints(&c.Amount, &c.Credit, &c.Used, &c.Held, &c.Wanted, &c.ResetsAt, &span)
 		c.Span = int32(span)
 		list = append(list, c)
+		if d.bad {
+			break
+		}
 	}
 	return list
 }

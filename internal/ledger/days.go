@@ -46,6 +46,22 @@ func (d *Days) roll(day window.Day) {
 	}
 }
 
+// retreat brings a row that lies in the future back to today, its amounts kept:
+// the clock was ahead, and a row that stayed there would count nothing until its
+// date comes (ENGINE 7). Tomorrow is not the future yet: days may end unevenly.
+func (d *Days) retreat(today window.Day) {
+	shift := int64(d.Last) - int64(today)
+	if shift <= 1 {
+		return
+	}
+	var moved Days
+	for i, amount := range d.Sums {
+		back := max(0, int64(i)-shift)
+		moved.Sums[back] = saturatingAdd(moved.Sums[back], amount)
+	}
+	d.Last, d.Sums = today, moved.Sums
+}
+
 // sum adds the span of local dates that ends with day.
 func (d *Days) sum(day window.Day, span int32) int64 {
 	var total int64
@@ -60,15 +76,13 @@ func (d *Days) sum(day window.Day, span int32) int64 {
 
 // chargeDay books an amount under the local date of the admission, in the zone
 // that the row is kept in now: a charge belongs to its admission (RES-10).
-func (s *State) chargeDay(amount, admittedAt int64) {
-	if s.Days == nil {
-		return
-	}
+func (s *State) chargeDay(amount, admittedAt, at int64) {
 	zone, err := window.Zone(s.Days.Zone)
 	if err != nil {
 		zone = time.UTC
 	}
 	day := window.DayAt(admittedAt, zone)
+	s.Days.retreat(window.DayAt(at, zone))
 	s.Days.roll(day)
 	back := int64(s.Days.Last) - int64(day)
 	if back < daysKept {
@@ -93,7 +107,7 @@ type QuarterSum struct {
 func (c *Check) Rebuild(s *State, quarters []QuarterSum) {
 	s.Days = &Days{Zone: zoneName(c.Zone), ZoneEpoch: c.ZoneEpoch}
 	for _, q := range quarters {
-		s.chargeDay(q.Spend, q.Quarter)
+		s.chargeDay(q.Spend, q.Quarter, q.Quarter)
 	}
 }
 
@@ -118,17 +132,17 @@ func (c *Check) zone() *time.Location {
 
 // readDays: spend caps look at settled use alone (CAP-1).
 func (c *Check) readDays(s *State, r *Reading, at int64) {
-	if s.Days == nil {
-		r.Pass = true
-		return
+	d := s.Days
+	if d == nil {
+		d = &Days{}
 	}
 	today := window.DayAt(at, c.zone())
-	r.Used = s.Days.sum(today, c.Span)
+	r.Used = d.sum(today, c.Span)
 	r.Pass = c.Mode == Track || r.Used < c.Amount
 	if c.Mode == Track {
 		return
 	}
-	r.ResetsAt = c.daysReset(s.Days, today)
+	r.ResetsAt = c.daysReset(d, today)
 	if !r.Pass {
 		r.WaitMicros = -1
 	}

@@ -2,48 +2,43 @@
 
 package ledger
 
+import (
+	"math"
+	"slices"
+)
+
 // readFixed reads a counter that starts anew with each window.
-func (c *Check) readFixed(s *State, r *Reading, at int64) {
-	r.Used = s.Settled
-	r.Held = s.Held
-	_, r.ResetsAt = c.Window.Bounds(at)
+func (c *Check) readFixed(s *State, r *Reading) {
+	r.Used, r.Held = s.Settled, s.Held
+	if _, end := c.Window.Bounds(c.Counter.Window); end < math.MaxInt64 {
+		r.ResetsAt = end
+	}
 	c.readAmount(r, c.Amount)
 }
 
-// readAmount compares use with an amount, by the check's mode (SPEC section 5).
-func (c *Check) readAmount(r *Reading, amount int64) {
-	switch c.Mode {
-	case Track:
-		r.Pass = true
-	case Observe:
-		r.Pass = r.Used < amount
-	case Reserve, Take:
-		r.Pass = saturatingAdd(saturatingAdd(r.Used, r.Held), r.Wanted) <= amount
-		if r.Pass {
-			return
-		}
-		if r.Wanted > amount {
-			r.Reason = "larger_than_limit"
-		} else if saturatingAdd(r.Used, r.Wanted) <= amount {
-			r.Reason = "held"
+// named tells whether every fixed check names the window that at lies in.
+func (op *Op) named(at int64) bool {
+	for _, list := range op.checkLists() {
+		for i := range list {
+			c := &list[i]
+			if c.Kind != KindFixed {
+				continue
+			}
+			if start, _ := c.Window.Bounds(at); c.Counter.Window != start {
+				return false
+			}
 		}
 	}
-	if !r.Pass {
-		r.WaitMicros = -1
-	}
+	return true
 }
 
-// inWindow tells whether the operation named the window that the instant is in.
-func (c *Check) inWindow(at int64) bool {
-	if c.Kind != KindFixed {
-		return true
-	}
-	start, _ := c.Window.Bounds(at)
-	return c.Counter.Window == start
-}
-
-// Name gives every fixed check of the operation the window that at lies in.
+// Name gives every fixed check of the operation the window that at lies in; a
+// move's keep the windows of its reservation's admission. It writes into the
+// operation's own checks, so it is for one that no book has seen.
 func (op *Op) Name(at int64) {
+	if op.Verb == Move && op.Reservation != nil {
+		at = op.Reservation.At
+	}
 	for _, list := range op.checkLists() {
 		for i := range list {
 			if list[i].Kind == KindFixed {
@@ -51,4 +46,21 @@ func (op *Op) Name(at int64) {
 			}
 		}
 	}
+}
+
+// Carried returns what to submit after the answer Carry: a copy that names the
+// windows of the answer's instant and the reservation as the book has it. The
+// operation itself stays as it was: a book may keep it.
+func (op *Op) Carried(answer *Result) *Op {
+	next := *op
+	if answer.Reservation != nil {
+		next.Reservation = answer.Reservation
+	}
+	next.Checks = slices.Clone(op.Checks)
+	next.Candidates = slices.Clone(op.Candidates)
+	for i := range next.Candidates {
+		next.Candidates[i].Checks = slices.Clone(next.Candidates[i].Checks)
+	}
+	next.Name(answer.At)
+	return &next
 }

@@ -85,6 +85,9 @@ func (a Amounts) Of(m Metric) int64 {
 	}
 }
 
+// negative tells whether any amount is below zero.
+func (a Amounts) negative() bool { return min(a.Spend, a.Tokens, a.Input, a.Requests, a.Slots) < 0 }
+
 // Counter is the full key of one counter row. Window is the start of a fixed
 // window in Unix microseconds and 0 for every other kind.
 type Counter struct {
@@ -222,9 +225,11 @@ type Op struct {
 	// ClientID is the client's own request id: a label that may repeat (ERR-4).
 	ClientID string
 
-	Reservation *Reservation // Move, Settle, Void, Undo, Renew, Sweep, Adjust
-	Settlement  *Settlement  // Settle, Void, Undo
-	Entry       *Entry       // Fund, Adjust
+	// Reservation is the one that the last answer carried: Move, Settle, Void,
+	// Undo, Renew, Sweep; Adjust builds it from the call record.
+	Reservation *Reservation
+	Settlement  *Settlement // Settle, Void, Undo
+	Entry       *Entry      // Fund, Adjust
 }
 
 // Settlement is how a request ended. Note goes to the call log.
@@ -234,7 +239,9 @@ type Settlement struct {
 	Note     []byte
 }
 
-// Attempt is one usage that is charged: a provider's answer (RES-2).
+// Attempt is one usage that is charged: a provider's answer (RES-2). Model and
+// Provider are the candidate's: they find the limits that are narrowed to it.
+// Amounts are never negative.
 type Attempt struct {
 	Model, Provider, Price string
 	Spend, Tokens, Input   int64
@@ -244,7 +251,12 @@ type Attempt struct {
 // Entry moves funds (Fund) or corrects a settled request (Adjust). Amounts are
 // signed for adjustments only.
 type Entry struct {
-	Kind    EventKind
+	// Kind is what Fund books: EventTopUp, EventCredit or EventAdjustment.
+	Kind EventKind
+	// Number is how many corrections the request had when the caller looked: of
+	// two adjustments with one number the second is answered Already, so that
+	// sending one again books it once.
+	Number  int32
 	Amounts Amounts
 	Reason  string
 	Actor   string
@@ -253,9 +265,12 @@ type Entry struct {
 // Verdict is the short answer to an operation.
 type Verdict uint8
 
-// The verdicts. Carry: the batch's instant lies in another window than the
-// operation named; name it anew and submit again. Missing: nothing is known of
-// the reservation. Invalid: the operation breaks a bound.
+// The verdicts. Stale: the operation was built from an older snapshot than the
+// store's. Carry: it named other windows than the batch's instant lies in, or
+// another state of its reservation than the book's; submit Op.Carried again.
+// Already: the reservation has ended, or the admission was called off.
+// Missing: nothing is known of the reservation. Invalid: the operation breaks a
+// bound. After Stale, Carry, Missing and Invalid nothing has changed.
 const (
 	Admitted Verdict = iota + 1
 	Refused
@@ -269,12 +284,13 @@ const (
 
 // Result answers one operation. At and Place order every decision of a counter.
 type Result struct {
-	Verdict     Verdict
-	At          int64
-	Place       int32
-	Candidate   int // chosen, or the one whose refusal is the answer
-	Refusal     *Refusal
-	Readings    []Reading // the common checks, then the candidate's own
+	Verdict   Verdict
+	At        int64
+	Place     int32
+	Candidate int // chosen, or the one whose refusal is the answer
+	Refusal   *Refusal
+	Readings  []Reading // the common checks, then the candidate's own
+	// Reservation is the row as it is now, or as it was when it ended.
 	Reservation *Reservation
 }
 
@@ -305,7 +321,7 @@ type Reading struct {
 
 // Remaining is what is left of the amount, never below zero.
 func (r Reading) Remaining() int64 {
-	left := saturatingSub(r.Check.Amount+r.Check.Credit, saturatingAdd(r.Used, r.Held))
+	left := saturatingSub(r.Check.Amount, saturatingAdd(r.Used, r.Held))
 	if r.Check.Kind == KindFunds {
 		left = saturatingSub(r.Check.Credit, saturatingAdd(r.Used, r.Held))
 	}

@@ -5,16 +5,19 @@ package ledger
 // move hands a reservation to the next candidate that fits, all or nothing: a
 // dearer one tops up, a cheaper one releases the difference. RPM and slots are
 // charged once (ORD-4). A refused move leaves the reservation as it was.
+//
+// Moved or not, a request belongs to the windows of its admission (BUD-3), so a
+// move's checks name those.
 func (b *batch) move(op *Op) Result {
-	r := b.page.Open[op.Reservation.ID]
+	r := b.row(op)
 	if r == nil || r.Tombstone {
 		return Result{Verdict: Missing}
 	}
-	if !b.named(op) {
-		return Result{Verdict: Carry}
+	if !op.knows(r) || !op.named(r.At) {
+		return Result{Verdict: Carry, Reservation: r}
 	}
-	chosen, result := b.choose(op, func(c *Check) *Hold { return findHold(r.Holds, c) })
-	if result.Verdict == Refused {
+	chosen, result := b.choose(op, r)
+	if result.Verdict != Admitted {
 		return result
 	}
 	moved := *r
@@ -29,24 +32,19 @@ func (b *batch) move(op *Op) Result {
 }
 
 // moveHolds gives back what the last candidate held and takes what the next one
-// asks for. What admission counts once (requests, slots) stays as it was taken.
+// asks for. What admission counts once (requests, slots) stays as it was taken,
+// and so do the emptied holds of the last candidate's own checks: an attempt of
+// it that is charged finds its counters by them.
 func (b *batch) moveHolds(r *Reservation, common []Check, c *Candidate) []Hold {
-	var holds []Hold
+	holds := make([]Hold, 0, len(r.Holds)+len(c.Checks))
 	for i := range r.Holds {
-		h := &r.Holds[i]
-		if h.Wants == Requests || h.Wants == Slots {
-			holds = append(holds, *h)
-			continue
+		h := r.Holds[i]
+		if !h.once() {
+			b.giveBack(&h)
+			h.Held, h.Taken = 0, 0
 		}
-		if h.Held != 0 {
-			s := b.touch(h.Counter, h.Kind)
-			s.hold(-h.Held)
-			s.At = b.at
-		}
-		if h.Kind == KindBucket {
-			b.touch(h.Counter, h.Kind).spill(h.Limit, -h.Taken, b.at)
-		}
+		holds = append(holds, h)
 	}
-	holds = b.takeAll(common, c, holds)
-	return b.takeAll(c.Checks, c, holds)
+	holds = b.takeAll(common, c, false, holds)
+	return b.takeAll(c.Checks, c, true, holds)
 }

@@ -36,8 +36,12 @@ type Hold struct {
 	Kind           Kind
 	Wants, Charges Metric
 	// Held lies in the counter until the end; Taken was taken at admission (a
-	// bucket's units); Limit is the bucket's amount at admission, which refills it.
+	// bucket's units); Limit is the bucket's amount at admission.
 	Held, Taken, Limit int64
+	// Model and Provider are set when the hold comes from a candidate's own
+	// checks: it is then charged for that candidate's attempts alone (RES-2). A
+	// counter may stand twice among the holds of a request that was moved.
+	Model, Provider string
 	// Zone and ZoneEpoch start a days counter's row if this is its first charge.
 	Zone      string
 	ZoneEpoch uint32
@@ -150,11 +154,13 @@ type Call struct {
 }
 
 // Page is what a book loaded for one batch: working copies that it puts in the
-// place of its own only after the commit.
+// place of its own only after the commit. Reservations in it are never changed,
+// only replaced by changed copies.
 type Page struct {
 	// Generations of the workspaces that the batch names.
 	Generations map[string]int64
-	// Counters holds every counter that Needs named; Open every open reservation.
+	// Counters holds every counter that Needs named and that has a row; Open
+	// every open reservation that Needs named, tombstones too.
 	Counters map[Counter]*State
 	Open     map[ID]*Reservation
 	// Ended says how a reservation ended that is no longer open: looked up for
@@ -162,13 +168,15 @@ type Page struct {
 	Ended map[ID]Ending
 }
 
-// Ending is how a reservation ended, and how often that was corrected since.
+// Ending is how a reservation ended (the Kind of its event of attempt 0 that is
+// no correction), and how many events of kind EventCorrection it has had since.
 type Ending struct {
 	Kind        EventKind
 	Corrections int32
 }
 
-// Changes is what one batch did, for the book to store in its transaction.
+// Changes is what one batch did, for the book to store in its transaction:
+// Opened, then Replaced, then Closed, since one batch may do all three to a row.
 // Counters lists every counter that changed, in key order.
 type Changes struct {
 	Counters []Counter

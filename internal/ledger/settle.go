@@ -10,9 +10,12 @@ func (b *batch) end(op *Op) Result {
 	if op.Reservation == nil {
 		return b.undoUnknown(op)
 	}
-	r := b.page.Open[op.Reservation.ID]
+	r := b.row(op)
 	if r == nil || r.Tombstone {
 		return b.endLate(op)
+	}
+	if !op.knows(r) {
+		return Result{Verdict: Carry, Reservation: r}
 	}
 	kind := EventSettled
 	switch op.Verb {
@@ -22,6 +25,7 @@ func (b *batch) end(op *Op) Result {
 		kind = EventUndone
 	default:
 	}
+	// Without a usage there is one event all the same: how it ended.
 	attempts := []Attempt{{Model: r.Model, Provider: r.Provider, Price: r.Price}}
 	if op.Verb == Settle && len(op.Settlement.Attempts) > 0 {
 		attempts = op.Settlement.Attempts
@@ -34,10 +38,9 @@ func (b *batch) end(op *Op) Result {
 // it did happen everything goes back, else a tombstone stops it from happening.
 func (b *batch) undoUnknown(op *Op) Result {
 	r := b.page.Open[op.ID]
-	if r != nil && !r.Tombstone {
-		// Its counters were not named by the operation: the caller reads the
-		// reservation that this answer carries and names them.
-		return Result{Verdict: Missing, Reservation: r}
+	if r != nil && !r.Tombstone && r.Workspace == op.Workspace {
+		// The operation could not name its counters: the next one can.
+		return Result{Verdict: Carry, Reservation: r}
 	}
 	if _, ended := b.page.Ended[op.ID]; ended || r != nil {
 		return Result{Verdict: Already}
@@ -48,76 +51,50 @@ func (b *batch) undoUnknown(op *Op) Result {
 
 // finish releases every hold, charges the attempts and removes the open row.
 func (b *batch) finish(r *Reservation, kind EventKind, attempts []Attempt, s *Settlement) {
-	b.release(r, kind)
+	b.release(r, kind, attempts)
 	var total Amounts
 	for i := range attempts {
-		a := Amounts{Spend: attempts[i].Spend, Tokens: attempts[i].Tokens, Input: attempts[i].Input}
+		a := attempts[i].amounts()
 		total.Spend = saturatingAdd(total.Spend, a.Spend)
 		total.Tokens = saturatingAdd(total.Tokens, a.Tokens)
-		b.event(r, kind, int32(i), &attempts[i], a)
+		b.event(r, kind, int32(i), &attempts[i])
 	}
-	b.correctBuckets(r, total)
 	if kind == EventSettled || kind == EventSwept {
 		b.quarter(r, total, 1)
 	}
 	b.close(r, kind, total, s)
 }
 
-// release takes a reservation's holds out of their counters.
-func (b *batch) release(r *Reservation, kind EventKind) {
+// release takes a reservation's holds out of their counters, and puts what was
+// used in the place of the estimate that a bucket took (RUN-1). A bucket of
+// requests keeps what it took, unless no provider saw the request (RES-10).
+func (b *batch) release(r *Reservation, kind EventKind, attempts []Attempt) {
 	for i := range r.Holds {
 		h := &r.Holds[i]
-		if h.Kind == KindGauge && r.SlotsFreed {
-			continue
-		}
-		if h.Held != 0 {
-			s := b.touch(h.Counter, h.Kind)
-			s.hold(-h.Held)
-			s.At = b.at
-		}
-		if kind == EventUndone && h.Kind == KindBucket && h.Charges == MetricNone {
-			b.touch(h.Counter, h.Kind).spill(h.Limit, -h.Taken, b.at)
+		switch {
+		case h.Kind == KindGauge && r.SlotsFreed:
+		case h.Kind != KindBucket || kind == EventUndone:
+			b.giveBack(h)
+		case h.Charges != MetricNone:
+			b.spill(h, saturatingSub(h.due(attempts), h.Taken))
 		}
 	}
 }
 
-// correctBuckets replaces the estimate that a bucket took by what was used
-// (RUN-1). A bucket of requests keeps what it took (RES-10).
-func (b *batch) correctBuckets(r *Reservation, total Amounts) {
-	for i := range r.Holds {
-		h := &r.Holds[i]
-		if h.Kind == KindBucket && h.Charges != MetricNone {
-			if delta := saturatingSub(total.Of(h.Charges), h.Taken); delta != 0 {
-				b.touch(h.Counter, h.Kind).spill(h.Limit, delta, b.at)
-			}
-		}
-	}
-}
-
-// event charges one attempt to every counter and appends its event.
-func (b *batch) event(r *Reservation, kind EventKind, attempt int32, a *Attempt, amounts Amounts) {
+// event charges one attempt to every counter that bears it and appends its event.
+func (b *batch) event(r *Reservation, kind EventKind, attempt int32, a *Attempt) {
 	e := Event{
 		ID: r.ID, Workspace: r.Workspace, Attempt: attempt, Kind: kind, At: b.at, Place: b.place,
 		AdmittedAt: r.At, Subjects: r.Subjects, Model: a.Model, Provider: a.Provider, Price: a.Price,
-		Spend: amounts.Spend, Tokens: amounts.Tokens, Detail: a.Detail,
+		Spend: a.Spend, Tokens: a.Tokens, Detail: a.Detail,
 	}
-	e.Charges = b.chargeAll(r, amounts)
-	b.changes.Events = append(b.changes.Events, e)
-}
-
-func (b *batch) chargeAll(r *Reservation, amounts Amounts) []Charge {
-	var charges []Charge
+	one := []Attempt{*a}
 	for i := range r.Holds {
-		h := &r.Holds[i]
-		amount := amounts.Of(h.Charges)
-		if amount == 0 {
-			continue
-		}
-		if c := b.charge(h, amount, r.At); c != nil {
-			charges = append(charges, *c)
+		if c := b.charge(&r.Holds[i], r.Holds[i].due(one), r.At); c != nil {
+			e.Charges = append(e.Charges, *c)
 		}
 	}
-	return charges
+	b.changes.Events = append(b.changes.Events, e)
 }
 
 func (b *batch) quarter(r *Reservation, total Amounts, requests int64) {
@@ -154,47 +131,52 @@ func (b *batch) endLate(op *Op) Result {
 	if ended.Kind != EventSwept || ended.Corrections > 0 {
 		return Result{Verdict: Already}
 	}
-	var total Amounts
+	r := op.Reservation
+	swept := r.worstCase()
+	var attempts []Attempt
 	if op.Verb == Settle {
-		for i := range op.Settlement.Attempts {
-			total.Spend = saturatingAdd(total.Spend, op.Settlement.Attempts[i].Spend)
-			total.Tokens = saturatingAdd(total.Tokens, op.Settlement.Attempts[i].Tokens)
-			total.Input = saturatingAdd(total.Input, op.Settlement.Attempts[i].Input)
+		attempts = op.Settlement.Attempts
+	}
+	entry := &Entry{Kind: EventCorrection, Reason: "usage arrived after the sweep", Actor: "weir"}
+	for i := range attempts {
+		entry.Amounts.Spend = saturatingAdd(entry.Amounts.Spend, attempts[i].Spend)
+		entry.Amounts.Tokens = saturatingAdd(entry.Amounts.Tokens, attempts[i].Tokens)
+	}
+	entry.Amounts.Spend = saturatingSub(entry.Amounts.Spend, swept[0].Spend)
+	entry.Amounts.Tokens = saturatingSub(entry.Amounts.Tokens, swept[0].Tokens)
+	b.correct(r, entry, func(h *Hold) int64 {
+		delta := saturatingSub(h.due(attempts), h.due(swept))
+		if h.Kind == KindBucket && h.Charges != MetricNone {
+			b.spill(h, delta)
 		}
-	}
-	worst := op.Reservation.Worst
-	delta := Amounts{
-		Spend: saturatingSub(total.Spend, worst.Spend), Tokens: saturatingSub(total.Tokens, worst.Tokens),
-		Input: saturatingSub(total.Input, worst.Input),
-	}
-	b.correct(op.Reservation, delta, &Entry{Kind: EventCorrection, Reason: "usage arrived after the sweep", Actor: "weir"})
-	return Result{Verdict: Done, Reservation: op.Reservation}
+		return delta
+	})
+	return Result{Verdict: Done, Reservation: r}
 }
 
 // correct books a signed difference in the windows of the admission (RES-9).
-func (b *batch) correct(r *Reservation, delta Amounts, entry *Entry) {
+// delta is what each hold's counter gets of it.
+func (b *batch) correct(r *Reservation, entry *Entry, delta func(*Hold) int64) {
 	ending := b.page.Ended[r.ID]
 	e := Event{
 		ID: r.ID, Workspace: r.Workspace, Attempt: ending.Corrections, Kind: EventCorrection, At: b.at, Place: b.place,
 		AdmittedAt: r.At, Subjects: r.Subjects, Model: r.Model, Provider: r.Provider, Price: r.Price,
-		Spend: delta.Spend, Tokens: delta.Tokens, Reason: entry.Reason, Actor: entry.Actor,
+		Spend: entry.Amounts.Spend, Tokens: entry.Amounts.Tokens, Reason: entry.Reason, Actor: entry.Actor,
 	}
-	e.Charges = b.chargeAll(r, delta)
 	for i := range r.Holds {
-		h := &r.Holds[i]
-		if h.Kind == KindBucket && h.Charges != MetricNone {
-			b.touch(h.Counter, h.Kind).spill(h.Limit, delta.Of(h.Charges), b.at)
+		if c := b.charge(&r.Holds[i], delta(&r.Holds[i]), r.At); c != nil {
+			e.Charges = append(e.Charges, *c)
 		}
 	}
 	ending.Corrections++
 	b.page.Ended[r.ID] = ending
 	b.changes.Events = append(b.changes.Events, e)
-	b.quarter(r, delta, 0)
+	b.quarter(r, entry.Amounts, 0)
 }
 
 // sweep charges the worst case of a reservation that nobody settled (RES-5).
 func (b *batch) sweep(op *Op) Result {
-	r := b.page.Open[op.Reservation.ID]
+	r := b.row(op)
 	if r == nil {
 		return Result{Verdict: Already}
 	}
@@ -203,17 +185,24 @@ func (b *batch) sweep(op *Op) Result {
 		b.changes.Closed = append(b.changes.Closed, r)
 		return Result{Verdict: Done}
 	}
-	w := r.Worst
-	b.finish(r, EventSwept, []Attempt{{
-		Model: r.Model, Provider: r.Provider, Price: r.Price,
-		Spend: w.Spend, Tokens: w.Tokens, Input: w.Input,
-	}}, op.Settlement)
+	if !op.knows(r) {
+		return Result{Verdict: Carry, Reservation: r}
+	}
+	b.finish(r, EventSwept, r.worstCase(), op.Settlement)
 	return Result{Verdict: Done, Reservation: r}
+}
+
+// worstCase is the usage that a sweep charges.
+func (r *Reservation) worstCase() []Attempt {
+	return []Attempt{{
+		Model: r.Model, Provider: r.Provider, Price: r.Price,
+		Spend: r.Worst.Spend, Tokens: r.Worst.Tokens, Input: r.Worst.Input,
+	}}
 }
 
 // renew prolongs a running request; it touches no counter (RES-5).
 func (b *batch) renew(op *Op) Result {
-	r := b.page.Open[op.Reservation.ID]
+	r := b.row(op)
 	if r == nil || r.Tombstone {
 		return Result{Verdict: Missing}
 	}
@@ -224,36 +213,26 @@ func (b *batch) renew(op *Op) Result {
 	return Result{Verdict: Done, Reservation: &longer}
 }
 
-// fund books a top-up, a credit or an adjustment (BAL-3, BAL-5).
-func (b *batch) fund(op *Op) Result {
-	if _, ended := b.page.Ended[op.ID]; ended {
-		return Result{Verdict: Already}
-	}
-	e, c := op.Entry, &op.Checks[0]
-	amount := e.Amounts.Spend
-	if amount == 0 || amount < 0 && e.Kind != EventAdjustment {
-		return Result{Verdict: Invalid}
-	}
-	s := b.touch(c.Counter, c.Kind)
-	s.Credits = s.add(s.Credits, amount)
-	s.At = b.at
-	b.page.Ended[op.ID] = Ending{Kind: e.Kind}
-	b.changes.Events = append(b.changes.Events, Event{
-		ID: op.ID, Workspace: op.Workspace, Kind: e.Kind, At: b.at, Place: b.place, AdmittedAt: b.at,
-		Spend: amount, Reason: e.Reason, Actor: e.Actor,
-		Charges: []Charge{{Counter: c.Counter, Kind: c.Kind, Amount: amount, Credit: true}},
-	})
-	return Result{Verdict: Done, Readings: []Reading{b.reading(c, Amounts{}, false, nil)}}
-}
-
-// adjust corrects an ended request by a signed amount (RES-9).
+// adjust corrects an ended request by a signed amount (RES-9). Buckets are left
+// alone: their minute has passed.
 func (b *batch) adjust(op *Op) Result {
-	if b.page.Open[op.Reservation.ID] != nil {
+	r, entry := op.Reservation, op.Entry
+	ended, ok := b.page.Ended[r.ID]
+	switch {
+	case b.page.Open[r.ID] != nil:
+		return Result{Verdict: Invalid}
+	case !ok:
+		return Result{Verdict: Missing}
+	case entry.Number < ended.Corrections:
+		return Result{Verdict: Already}
+	case entry.Number > ended.Corrections:
 		return Result{Verdict: Invalid}
 	}
-	if _, ended := b.page.Ended[op.Reservation.ID]; !ended {
-		return Result{Verdict: Missing}
-	}
-	b.correct(op.Reservation, op.Entry.Amounts, op.Entry)
-	return Result{Verdict: Done, Reservation: op.Reservation}
+	b.correct(r, entry, func(h *Hold) int64 {
+		if !h.bears(r.Model, r.Provider) {
+			return 0
+		}
+		return entry.Amounts.Of(h.Charges)
+	})
+	return Result{Verdict: Done, Reservation: r}
 }

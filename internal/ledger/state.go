@@ -13,8 +13,10 @@ type State struct {
 	Settled, Held int64
 	// Credits are a funds counter's top-ups, credits and adjustments.
 	Credits int64
-	// Deficit is how far a bucket is below full, in 1/60,000 of a unit.
-	Deficit int64
+	// Deficit is how far a bucket is below full, in 1/60,000 of a unit. Rate is
+	// the limit of the last admission: it refills the bucket at a settlement,
+	// which brings no limit of its own.
+	Deficit, Rate int64
 	// Warned is the highest threshold that was announced, in percent.
 	Warned uint16
 	// Days are a days counter's sums by local date.

@@ -18,6 +18,7 @@ type batch struct {
 // page's working copies and nothing else, and never fails: an operation that
 // breaks a bound gets Invalid.
 func Batch(page *Page, ops []*Op, at int64) ([]Result, *Changes) {
+	page.prepare()
 	b := &batch{page: page, at: at, dirty: make(map[Counter]bool, 8), changes: &Changes{}}
 	results := make([]Result, len(ops))
 	for i, op := range ops {
@@ -38,9 +39,28 @@ func Batch(page *Page, ops []*Op, at int64) ([]Result, *Changes) {
 	return results, b.changes
 }
 
+// prepare makes the maps that a book had nothing for.
+func (p *Page) prepare() {
+	if p.Counters == nil {
+		p.Counters = make(map[Counter]*State)
+	}
+	if p.Open == nil {
+		p.Open = make(map[ID]*Reservation)
+	}
+	if p.Ended == nil {
+		p.Ended = make(map[ID]Ending)
+	}
+}
+
 func (b *batch) step(op *Op) Result {
 	if !op.valid() {
 		return Result{Verdict: Invalid}
+	}
+	if op.Verb == Admit && op.Again {
+		// Before anything else may answer: what happened, happened.
+		if known, ok := b.lookUp(op); ok {
+			return known
+		}
 	}
 	if op.Generation > 0 && op.Generation < b.page.Generations[op.Workspace] {
 		return Result{Verdict: Stale}
@@ -68,29 +88,39 @@ func (b *batch) step(op *Op) Result {
 }
 
 func (op *Op) valid() bool {
+	if op.Workspace == "" || len(op.Candidates) > MaxCandidates || op.HoldMicros < 0 {
+		return false
+	}
 	checks := 0
 	for _, list := range op.checkLists() {
 		checks += len(list)
 		for i := range list {
-			if w := list[i].Counter.Workspace; list[i].Kind != KindPolicy && w != op.Workspace {
+			if !list[i].valid(op.Workspace) {
 				return false
 			}
 		}
 	}
-	if checks > MaxChecks || len(op.Candidates) > MaxCandidates || op.Workspace == "" {
+	for i := range op.Candidates {
+		if op.Candidates[i].Wants.negative() {
+			return false
+		}
+	}
+	if checks > MaxChecks || op.Reservation != nil && op.Reservation.Workspace != op.Workspace {
 		return false
 	}
 	switch op.Verb {
 	case Admit:
 		return !op.ID.IsZero()
-	case Move, Settle, Void, Renew, Sweep, Adjust:
-		return op.Reservation != nil && op.Reservation.Workspace == op.Workspace &&
-			(op.Verb != Settle || op.Settlement != nil && len(op.Settlement.Attempts) <= MaxAttempts) &&
-			(op.Verb != Adjust || op.Entry != nil)
+	case Move, Void, Renew, Sweep:
+		return op.Reservation != nil
+	case Settle:
+		return op.Reservation != nil && op.Settlement.valid()
 	case Undo:
 		return op.Reservation != nil || !op.ID.IsZero()
 	case Fund:
 		return op.Entry != nil && len(op.Checks) == 1 && op.Checks[0].Kind == KindFunds && !op.ID.IsZero()
+	case Adjust:
+		return op.Reservation != nil && op.Entry != nil
 	case Read:
 		return true
 	default:
@@ -98,9 +128,41 @@ func (op *Op) valid() bool {
 	}
 }
 
-// state returns the working copy of a counter. A counter that the book did not
-// load starts at zero; books load what Needs names, so that is a new row.
-func (b *batch) state(c Counter, kind Kind) *State {
+func (c *Check) valid(workspace string) bool {
+	switch {
+	case c.Kind == KindPolicy:
+		return true
+	case c.Kind < KindPolicy || c.Kind > KindFunds || c.Mode < Track || c.Mode > Take:
+		return false
+	default:
+		return c.Counter.Workspace == workspace && c.Amount >= 0 && c.Credit >= 0
+	}
+}
+
+func (s *Settlement) valid() bool {
+	if s == nil || len(s.Attempts) > MaxAttempts {
+		return false
+	}
+	for i := range s.Attempts {
+		if s.Attempts[i].amounts().negative() {
+			return false
+		}
+	}
+	return true
+}
+
+// peek is a counter's state to look at: a copy, so that a refused operation
+// leaves no trace.
+func (b *batch) peek(c Counter, kind Kind) State {
+	if s := b.page.Counters[c]; s != nil {
+		return *s
+	}
+	return State{Kind: kind, At: b.at}
+}
+
+// touch is a counter's working copy for a change: its row is stored at the end
+// of the batch. A counter that the book found no row for starts at zero.
+func (b *batch) touch(c Counter, kind Kind) *State {
 	s := b.page.Counters[c]
 	if s == nil {
 		s = &State{Kind: kind, At: b.at}
@@ -109,105 +171,33 @@ func (b *batch) state(c Counter, kind Kind) *State {
 	if s.Kind == 0 {
 		s.Kind = kind
 	}
-	return s
-}
-
-// touch is state for a change: the row is stored at the end of the batch.
-func (b *batch) touch(c Counter, kind Kind) *State {
-	s := b.state(c, kind)
 	b.dirty[c] = true
 	return s
 }
 
-// reading evaluates one check. own is what the request itself holds already (a
-// move); it does not stand in its own way.
-func (b *batch) reading(c *Check, wants Amounts, free bool, own *Hold) Reading {
-	r := Reading{Check: c, Wanted: wants.Of(c.Wants)}
-	if c.Kind == KindPolicy {
-		r.Pass = c.Mode == Track || c.Amount > 0 && b.at < c.Amount
-		if !r.Pass {
-			r.WaitMicros = -1
-		}
-		return r
-	}
-	s := *b.state(c.Counter, c.Kind)
-	if own != nil {
-		s.Held = saturatingSub(s.Held, own.Held)
-		if c.Kind == KindBucket {
-			s.spill(own.Limit, -own.Taken, b.at)
-		}
-	}
-	switch c.Kind {
-	case KindFixed:
-		c.readFixed(&s, &r, b.at)
-	case KindDays:
-		c.readDays(&s, &r, b.at)
-	case KindBucket:
-		c.readBucket(&s, &r, b.at)
-	case KindGauge:
-		c.readGauge(&s, &r)
-	case KindFunds:
-		c.readFunds(&s, &r)
-	case KindPolicy:
-	default:
-		r.WaitMicros = -1
-	}
-	if free && c.Wants == Spend && c.Kind != KindFunds {
-		r.Pass, r.WaitMicros, r.Reason = true, 0, ""
+// row is the open row of the operation's reservation or tombstone; nil when it
+// has ended or never was.
+func (b *batch) row(op *Op) *Reservation {
+	r := b.page.Open[op.Reservation.ID]
+	if r == nil || r.Workspace != op.Workspace {
+		return nil
 	}
 	return r
 }
 
-// take charges an admitted request to one check's counter and returns what to
-// undo or settle later; nil when the check has no counter.
-func (b *batch) take(c *Check, wants Amounts) *Hold {
-	if c.Kind == KindPolicy {
-		return nil
-	}
-	h := &Hold{Counter: c.Counter, Kind: c.Kind, Wants: c.Wants, Charges: c.Charges}
-	want := wants.Of(c.Wants)
-	switch c.Kind {
-	case KindBucket:
-		s := b.touch(c.Counter, c.Kind)
-		s.spill(c.Amount, want, b.at)
-		h.Taken, h.Limit = want, c.Amount
-	case KindGauge:
-		s := b.touch(c.Counter, c.Kind)
-		s.hold(want)
-		s.At, h.Held = b.at, want
-	case KindFixed, KindFunds:
-		if c.Mode == Reserve && want != 0 {
-			s := b.touch(c.Counter, c.Kind)
-			s.hold(want)
-			s.At, h.Held = b.at, want
+// knows tells whether the operation named every counter that r holds. It does
+// not when r was moved after its caller read it; then the book may not have
+// loaded them, and the operation is carried.
+func (op *Op) knows(r *Reservation) bool {
+	known := op.Reservation.Holds
+	for i := range r.Holds {
+		c := r.Holds[i].Counter
+		if i < len(known) && known[i].Counter == c {
+			continue
 		}
-	case KindDays:
-		h.Zone, h.ZoneEpoch = zoneName(c.Zone), c.ZoneEpoch
-	case KindPolicy:
-	}
-	return h
-}
-
-// charge adds a settled amount to a hold's counter and returns the event's line.
-func (b *batch) charge(h *Hold, amount, admittedAt int64) *Charge {
-	switch h.Kind {
-	case KindBucket, KindGauge, KindPolicy:
-		return nil
-	case KindFixed, KindFunds:
-		s := b.touch(h.Counter, h.Kind)
-		s.settle(amount)
-		s.At = b.at
-	case KindDays:
-		s := b.touch(h.Counter, h.Kind)
-		if s.Days == nil {
-			s.Days = &Days{Zone: h.Zone, ZoneEpoch: h.ZoneEpoch}
+		if !slices.ContainsFunc(known, func(h Hold) bool { return h.Counter == c }) {
+			return false
 		}
-		s.settle(amount)
-		s.chargeDay(amount, admittedAt)
-		s.At = b.at
 	}
-	if amount == 0 {
-		return nil
-	}
-	return &Charge{Counter: h.Counter, Kind: h.Kind, Amount: amount}
+	return true
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// once: requests and slots are counted once a request, whichever candidates it
+// tries (ORD-4); the rest follows the candidate.
+func (h *Hold) once() bool { return h.Wants == Requests || h.Wants == Slots }
+
+// bears tells whether the hold is charged for an attempt on model and provider.
+func (h *Hold) bears(model, provider string) bool {
+	return h.Model == "" && h.Provider == "" || h.Model == model && h.Provider == provider
+}
+
+// due is what a hold's counter owes for all attempts.
+func (h *Hold) due(attempts []Attempt) int64 {
+	var total int64
+	for i := range attempts {
+		if h.bears(attempts[i].Model, attempts[i].Provider) {
+			total = saturatingAdd(total, attempts[i].amounts().Of(h.Charges))
+		}
+	}
+	return total
+}
+
+func (a *Attempt) amounts() Amounts {
+	return Amounts{Spend: a.Spend, Tokens: a.Tokens, Input: a.Input}
+}
+
+// takeAll charges each counter once, though several checks may read it. own
+// marks a candidate's own checks.
+func (b *batch) takeAll(list []Check, c *Candidate, own bool, holds []Hold) []Hold {
+	var model, provider string
+	if own {
+		model, provider = c.Model, c.Provider
+	}
+	for i := range list {
+		check := &list[i]
+		if check.Kind == KindPolicy {
+			continue
+		}
+		h := findHold(holds, check.Counter, model, provider)
+		if h == nil {
+			holds = append(holds, Hold{
+				Counter: check.Counter, Kind: check.Kind, Wants: check.Wants, Charges: check.Charges,
+				Model: model, Provider: provider,
+			})
+			h = &holds[len(holds)-1]
+		}
+		b.take(h, check, c.Wants)
+	}
+	return holds
+}
+
+// findHold finds the hold that stands for a counter already.
+func findHold(holds []Hold, c Counter, model, provider string) *Hold {
+	for i := range holds {
+		h := &holds[i]
+		if h.Counter == c && (h.once() || h.bears(model, provider)) {
+			return h
+		}
+	}
+	return nil
+}
+
+// take charges an admitted request to one check's counter, unless an earlier
+// check on it did. A hold that charges remains even where nothing is taken: its
+// settlement finds the counter by it.
+func (b *batch) take(h *Hold, c *Check, wants Amounts) {
+	if h.Charges == MetricNone {
+		h.Charges = c.Charges
+	}
+	want := wants.Of(c.Wants)
+	switch c.Kind {
+	case KindBucket:
+		h.Limit = c.Amount
+		if h.Taken == 0 && want != 0 {
+			s := b.touch(c.Counter, c.Kind)
+			s.spill(c.Amount, want, b.at)
+			s.Rate, h.Taken = c.Amount, want
+		}
+	case KindDays:
+		h.Zone, h.ZoneEpoch = zoneName(c.Zone), c.ZoneEpoch
+	case KindGauge, KindFixed, KindFunds:
+		if h.Held == 0 && want != 0 && (c.Kind == KindGauge || c.Mode == Reserve) {
+			s := b.touch(c.Counter, c.Kind)
+			s.hold(want)
+			s.At, h.Held = b.at, want
+		}
+	case KindPolicy:
+	}
+}
+
+// giveBack empties a hold: what it held, and the units that it took.
+func (b *batch) giveBack(h *Hold) {
+	if h.Held != 0 {
+		s := b.touch(h.Counter, h.Kind)
+		s.hold(-h.Held)
+		s.At = b.at
+	}
+	if h.Kind == KindBucket && h.Taken != 0 {
+		b.spill(h, -h.Taken)
+	}
+}
+
+// spill corrects a bucket by what an ended request used beyond what it took.
+func (b *batch) spill(h *Hold, units int64) {
+	if units == 0 {
+		return
+	}
+	s := b.touch(h.Counter, h.Kind)
+	s.spill(s.rate(h), units, b.at)
+}
+
+// rate is the limit that refills a bucket for an operation that brings none.
+func (s *State) rate(h *Hold) int64 {
+	if s.Rate > 0 {
+		return s.Rate
+	}
+	return h.Limit
+}
