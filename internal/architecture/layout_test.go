@@ -27,13 +27,14 @@ var families = []struct {
 	{"fault", leaf},
 	{"clock", leaf},
 	{"window", leaf},
+	{"document", leaf},
 
 	{"tenant", domain},
 	{"call", domain},
 	{"price", domain},
-	{"limit", domain},
 	{"route", domain},
 	{"ledger", domain},
+	{"limit", domain},
 	{"teller", domain},
 	{"admit", domain},
 	{"directory", domain},
@@ -58,7 +59,11 @@ var families = []struct {
 var also = map[string][]string{
 	// The command line hands a checked configuration to the composition root
 	// and runs what comes out.
-	"cli": {"app", "config"},
+	"cli": {"app", "config", "admin", "simulator"},
+	// Snapshots are made of the store's objects, administration writes them:
+	// the roles in store are their words; the drivers stay app's.
+	"directory": {"store"},
+	"admin":     {"store"},
 }
 
 // homes names the only families that may import a module from elsewhere, so

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admit
+
+import (
+	"strconv"
+
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/limit"
+	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/tenant"
+)
+
+// ReadOp asks for the state of every limit that applies to a key (EFF-1).
+func ReadOp(s *Snapshot, k *tenant.Key) *ledger.Op {
+	compiled := limit.Compile(limit.Subject{Workspace: s.Workspace, Key: k, Zone: s.Zone})
+	return &ledger.Op{
+		Verb: ledger.Read, Workspace: s.Workspace.ID,
+		Checks: append(append([]ledger.Check{}, compiled.Before...), compiled.After...),
+	}
+}
+
+// KeyView is a key with every limit that applies to it, as `GET /v1/key`, the
+// API and the command line show it.
+type KeyView struct {
+	ID        string      `json:"id"`
+	Name      string      `json:"name"`
+	Workspace string      `json:"workspace"`
+	Status    string      `json:"status"` // active or disabled
+	ExpiresAt string      `json:"expires_at,omitempty"`
+	Team      string      `json:"team,omitempty"`
+	Project   string      `json:"project,omitempty"`
+	User      string      `json:"user,omitempty"`
+	Limits    []LimitView `json:"limits"`
+}
+
+// LimitView is one limit's state. Money is a decimal string of US dollars, all
+// else a number in decimal digits; empty where it has no meaning.
+type LimitView struct {
+	ID        string `json:"limit_id"`
+	Name      string `json:"name"`
+	Scope     string `json:"scope"`
+	Metric    string `json:"metric"`
+	Window    string `json:"window,omitempty"`
+	Admission string `json:"admission"`
+	Origin    string `json:"origin"`
+	Amount    string `json:"amount,omitempty"`
+	Used      string `json:"used"`
+	Held      string `json:"held"`
+	Remaining string `json:"remaining,omitempty"`
+	ResetsAt  string `json:"resets_at,omitempty"`
+}
+
+// Describe renders what a ReadOp has read.
+func Describe(s *Snapshot, k *tenant.Key, readings []ledger.Reading) KeyView {
+	v := KeyView{
+		ID: k.ID, Name: k.Name, Workspace: s.Workspace.Name, Status: "active", ExpiresAt: instant(k.ExpiresAt, s.Zone),
+		Team: k.Team, Project: k.Project, User: k.User, Limits: []LimitView{},
+	}
+	if k.Disabled {
+		v.Status = "disabled"
+	}
+	for i := range readings {
+		if readings[i].Check.Kind != ledger.KindPolicy {
+			v.Limits = append(v.Limits, ViewLimit(&readings[i]))
+		}
+	}
+	return v
+}
+
+// ViewLimit renders one reading.
+func ViewLimit(r *ledger.Reading) LimitView {
+	c := r.Check
+	d := details(c, r)
+	v := LimitView{
+		ID: d.LimitID, Name: c.Name, Scope: c.Scope, Metric: d.Metric, Window: d.Window, Admission: admission(c.Mode),
+		Origin: c.Origin, Amount: d.Amount, Used: d.Used, Held: d.Held, ResetsAt: d.ResetsAt,
+	}
+	switch {
+	case c.Kind == ledger.KindFunds:
+		v.Remaining = money.Nanos(c.Credit - r.Used - r.Held).String()
+		v.Amount, v.ResetsAt = "", ""
+	case c.Mode == ledger.Track:
+		v.Amount, v.ResetsAt = "", ""
+	case c.Wants == ledger.Spend:
+		v.Remaining = money.Nanos(r.Remaining()).String()
+	default:
+		v.Remaining = figureOf(r.Remaining())
+	}
+	return v
+}
+
+func admission(m ledger.Mode) string {
+	switch m {
+	case ledger.Track:
+		return "track"
+	case ledger.Observe:
+		return "observe"
+	case ledger.Reserve:
+		return "reserve"
+	case ledger.Take:
+		return "take"
+	default:
+		return ""
+	}
+}
+
+func figureOf(v int64) string { return strconv.FormatInt(v, 10) }

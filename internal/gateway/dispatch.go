@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/route"
+)
+
+// forwarded are the request headers that go to a provider. It is a list of what
+// may pass, so that no credential, cookie or address of a client ever does.
+func forwarded() []string {
+	return []string{"Accept", "Content-Type", "Openai-Beta", "User-Agent"}
+}
+
+// causes of an upstream context's end.
+var (
+	errFirstByte  = errors.New("no answer within the provider's first-byte time-out")
+	errIdle       = errors.New("no event within the provider's idle time-out")
+	errTotal      = errors.New("the provider's whole time-out has passed")
+	errClientGone = errors.New("the client has gone")
+	errTerminal   = errors.New("the stream stayed open after its terminal event")
+)
+
+// upstream is one attempt at a provider. Its context is not the client's: an
+// answer that is billed is read, whether or not the client is there (DIS-7).
+type upstream struct {
+	*http.Response
+	provider   *route.Provider
+	credential string
+	cancel     context.CancelCauseFunc
+	ctx        context.Context
+}
+
+// dispatch sends the request to the admitted candidate's provider and waits for
+// the head of its answer.
+func (x *exchange) dispatch() (*upstream, bool) {
+	if x.r.Context().Err() != nil {
+		// Gone before anything was sent: everything goes back (RES-10).
+		x.ending.Outcome = "client_gone"
+		return nil, false
+	}
+	p := x.planned.Provider
+	credential, err := x.g.Upstream.Credential(x.r.Context(), p)
+	if err != nil {
+		x.refuse(unavailable())
+		return nil, false
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.r.Context()))
+	u := &upstream{provider: p, credential: credential, cancel: cancel, ctx: ctx}
+	request, err := x.upstreamRequest(u)
+	if err != nil {
+		cancel(nil)
+		x.g.Log.Error("request could not be rewritten", "request_id", x.id.String(), "error", err)
+		x.refuse(fault.New(fault.InternalError, "the request could not be prepared for its provider"))
+		return nil, false
+	}
+	u.after(p.Timeouts.Total, errTotal)
+	firstByte := u.after(p.Timeouts.FirstByte, errFirstByte)
+	x.ending.Sent, x.ending.SentAt = true, x.g.Clock.Now()
+	u.Response, err = x.g.Upstream.RoundTrip(p, request)
+	if firstByte != nil {
+		firstByte.Stop()
+	}
+	if err != nil {
+		x.unreachable(u, err)
+		return nil, false
+	}
+	x.ending.FirstByteAt, x.ending.Status = x.g.Clock.Now(), u.StatusCode
+	return u, true
+}
+
+// after ends the attempt with a cause; 0 is no bound.
+func (u *upstream) after(micros int64, cause error) *time.Timer {
+	if micros <= 0 {
+		return nil
+	}
+	return time.AfterFunc(time.Duration(micros)*time.Microsecond, func() { u.cancel(cause) })
+}
+
+func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
+	askUsage := x.call.Stream && !x.call.WantsStreamUsage && u.provider.StreamUsage != route.StreamUsageOff
+	body, err := x.protocol.Rewrite(x.body, Rewrite{
+		Model: x.planned.Model.Upstream, OutputBound: x.planned.WriteBound, OutputField: x.planned.OutputField,
+		AskStreamUsage: askUsage,
+	})
+	if err != nil {
+		return nil, err
+	}
+	target, err := url.Parse(strings.TrimSuffix(u.provider.BaseURL, "/") + x.route.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(u.ctx, http.MethodPost, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range forwarded() {
+		if v := x.r.Header.Get(name); v != "" {
+			request.Header.Set(name, v)
+		}
+	}
+	if request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, v := range u.provider.Headers {
+		request.Header.Set(name, v)
+	}
+	authorize(request, u.provider, u.credential)
+	return request, nil
+}
+
+// authorize puts the gateway's own credential where the provider reads it.
+func authorize(r *http.Request, p *route.Provider, credential string) {
+	switch p.Auth {
+	case route.AuthBearer:
+		r.Header.Set("Authorization", "Bearer "+credential)
+	case route.AuthHeader:
+		r.Header.Set(p.AuthName, credential)
+	case route.AuthQuery:
+		q := r.URL.Query()
+		q.Set(p.AuthName, credential)
+		r.URL.RawQuery = q.Encode()
+	}
+}
+
+// unreachable answers for a provider that gave no answer (DIS-9).
+func (x *exchange) unreachable(u *upstream, err error) {
+	x.ending.Failed = true
+	cause := context.Cause(u.ctx)
+	u.cancel(nil)
+	if cause == nil {
+		cause = err
+	}
+	x.refuse(x.upstreamFault(cause))
+}
+
+// upstreamFault names how a provider failed, and notes it for the call log. The
+// error's text may hold the provider's address: it is logged, not answered.
+func (x *exchange) upstreamFault(err error) *fault.Fault {
+	name := x.planned.Provider.Name
+	x.g.Log.Warn("provider failed", "request_id", x.id.String(), "provider", name, "error", redactURL(err))
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errFirstByte), errors.Is(err, errIdle), errors.Is(err, errTotal),
+		errors.As(err, &timeout) && timeout.Timeout():
+		x.ending.Outcome = "upstream_timeout"
+		return fault.New(fault.UpstreamTimeout, "provider %q did not answer in time", name)
+	case errors.Is(err, errInvalidAnswer):
+		x.ending.Outcome = "upstream_invalid"
+		return fault.New(fault.UpstreamInvalid, "provider %q gave an answer that is not %s", name, "valid: cut off, too large or not its protocol")
+	case x.ending.FirstByteAt > 0:
+		x.ending.Outcome = "upstream_cut"
+		return fault.New(fault.UpstreamUnreachable, "the connection to provider %q broke before its answer was complete", name)
+	default:
+		x.ending.Outcome = "upstream_unreachable"
+		return fault.New(fault.UpstreamUnreachable, "provider %q cannot be reached", name)
+	}
+}
+
+// redactURL drops the address from a transport error: a query may hold a key.
+func redactURL(err error) string {
+	var e *url.Error
+	if errors.As(err, &e) {
+		return e.Op + ": " + e.Err.Error()
+	}
+	return err.Error()
+}
+
+var errInvalidAnswer = errors.New("invalid answer")
+
+// maxTokens is the largest usage to believe of this model (USE-1).
+func (x *exchange) maxTokens() int64 {
+	if c := x.planned.Model.ContextTokens; c > 0 {
+		return admit.AbsurdFactor * c
+	}
+	return 0
+}
+
+// answerBytes bounds a whole answer.
+func (u *upstream) answerBytes() int64 {
+	if n := u.provider.Bounds.MaxAnswerBytes; n > 0 {
+		return n
+	}
+	return route.DefaultMaxAnswerBytes
+}
+
+// readAll reads a whole answer within its bound.
+func (u *upstream) readAll(r io.Reader) ([]byte, error) {
+	limit := u.answerBytes()
+	if n := u.ContentLength; n > 0 && n <= limit && r == io.Reader(u.Body) {
+		body := make([]byte, n)
+		k, err := io.ReadFull(r, body)
+		return body[:k], err
+	}
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		return body, errInvalidAnswer
+	}
+	return body, err
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/tenant"
+)
+
+// exchange is one governed request on its way.
+type exchange struct {
+	g        *Gateway
+	w        http.ResponseWriter
+	r        *http.Request
+	route    *Route
+	protocol Protocol
+	started  time.Time
+
+	id       ledger.ID
+	clientID string
+
+	secret   string
+	key      *tenant.Key
+	snapshot *admit.Snapshot
+	body     []byte
+	call     *call.Call
+	plan     *admit.Plan
+
+	reservation *ledger.Reservation
+	planned     *admit.Planned
+	ending      admit.Ending
+	renewal     *time.Timer
+	settled     bool
+	answered    bool // the client has had a status line
+	charged     admit.Charged
+}
+
+// receive names the request and its answer's first headers (ERR-4).
+func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, route *Route) *exchange {
+	x := &exchange{g: g, w: w, r: r, route: route, protocol: g.Chat, started: time.Now()}
+	x.id, x.clientID = g.name(w, r)
+	return x
+}
+
+// name gives a request its id and labels the answer with it.
+func (g *Gateway) name(w http.ResponseWriter, r *http.Request) (ledger.ID, string) {
+	var random [10]byte
+	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+	id := ledger.NewID(g.Clock.Now(), random)
+	label := r.Header.Get("X-Request-Id")
+	if !saneLabel(label) {
+		label = ""
+	}
+	h := w.Header()
+	h.Set("X-Weir-Request-Id", id.String())
+	if label == "" {
+		h.Set("X-Request-Id", id.String())
+	} else {
+		h.Set("X-Request-Id", label)
+	}
+	return id, label
+}
+
+// saneLabel: a client's id is kept when it is a token of at most 128 characters.
+func saneLabel(s string) bool {
+	if s == "" || len(s) > 128 {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// identify finds the caller by its key (KEY-1, check 1).
+func (x *exchange) identify() bool {
+	if n := x.r.ContentLength; n > x.g.MaxBodyBytes {
+		x.refuse(x.tooLarge())
+		return false
+	}
+	secret, f := secretOf(x.r)
+	if f != nil {
+		x.refuse(f)
+		return false
+	}
+	x.secret = secret
+	return x.lookUp()
+}
+
+func (x *exchange) lookUp() bool {
+	key, snapshot, err := x.g.Directory.Identify(x.r.Context(), x.secret)
+	if err != nil {
+		x.refuse(x.g.Directory.Refuse(err))
+		return false
+	}
+	x.key, x.snapshot = key, snapshot
+	return true
+}
+
+func (x *exchange) tooLarge() *fault.Fault {
+	return fault.New(fault.RequestTooLarge, "the body is larger than %d bytes, the most that this gateway takes", x.g.MaxBodyBytes)
+}
+
+// read takes the body in and decodes what the checks need. An inactive key
+// comes before a body that cannot be read (ORD-2).
+func (x *exchange) read() bool {
+	body, err := readBody(http.MaxBytesReader(x.w, x.r.Body, x.g.MaxBodyBytes), x.r.ContentLength)
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			x.refuse(x.tooLarge())
+		} else {
+			x.refuse(fault.New(fault.InvalidRequest, "the body could not be read to its end: %v", err))
+		}
+		return false
+	}
+	c, f := x.protocol.Decode(body)
+	if f != nil {
+		if inactive(x.key, x.g.Clock.Now()) {
+			f = inactiveFault(x.key)
+		}
+		x.refuse(f)
+		return false
+	}
+	x.body, x.call = body, c
+	return true
+}
+
+func readBody(r io.Reader, length int64) ([]byte, error) {
+	if length > 0 {
+		body := make([]byte, length)
+		n, err := io.ReadFull(r, body)
+		return body[:n], err
+	}
+	return io.ReadAll(r)
+}
+
+func inactive(k *tenant.Key, now int64) bool {
+	return k.Disabled || k.ExpiresAt > 0 && now >= k.ExpiresAt
+}
+
+func inactiveFault(k *tenant.Key) *fault.Fault {
+	f := fault.New(fault.APIKeyInactive, "key %q is disabled or has expired; ask whoever runs this gateway", k.Name)
+	f.NoRetry = true
+	return f
+}
+
+// admit submits the one atomic step. An operation that was built on an old
+// snapshot is built again, from the key on (ENGINE 13).
+func (x *exchange) admit() bool {
+	for range staleTries {
+		x.plan = admit.Build(admit.Request{
+			ID: x.id, Key: x.key, Call: x.call, Snapshot: x.snapshot,
+			Process: x.g.Process, ClientID: x.clientID, HoldMicros: x.g.HoldMicros,
+		})
+		result, err := x.g.Teller.Submit(x.r.Context(), x.plan.Op)
+		if err != nil {
+			x.refuse(unavailable())
+			return false
+		}
+		switch result.Verdict {
+		case ledger.Admitted:
+			x.admitted(&result)
+			return true
+		case ledger.Refused:
+			x.rateHeaders(&result, false)
+			x.refuse(x.plan.Refuse(&result))
+			return false
+		case ledger.Stale:
+			if err := x.g.Directory.Refresh(x.r.Context(), x.snapshot.Workspace.ID); err != nil {
+				x.refuse(unavailable())
+				return false
+			}
+			if !x.lookUp() {
+				return false
+			}
+		default:
+			x.g.Log.Error("admission was not decided", "request_id", x.id.String(), "verdict", int(result.Verdict))
+			x.refuse(unavailable())
+			return false
+		}
+	}
+	x.refuse(unavailable())
+	return false
+}
+
+func (x *exchange) admitted(result *ledger.Result) {
+	x.reservation = result.Reservation
+	x.planned = &x.plan.Targets[result.Candidate]
+	x.ending = admit.Ending{
+		Outcome:        "not_sent",
+		FreeWhenBroken: !x.planned.Provider.ChargesPartial(),
+	}
+	x.rateHeaders(result, true)
+	x.startRenewal()
+}
+
+// unavailable is our answer while nobody can tell (RES-8): at once, and nothing
+// was sent.
+func unavailable() *fault.Fault {
+	f := fault.New(fault.ServiceUnavailable, "the gateway cannot decide right now because its store does not answer; nothing was sent and nothing is charged")
+	f.RetryAfterSeconds = 2
+	return f
+}
+
+// startRenewal prolongs the reservation every third of the hold (RES-5). A
+// renewal that fails cuts nothing.
+func (x *exchange) startRenewal() {
+	every := time.Duration(x.g.HoldMicros/3) * time.Microsecond
+	reservation := x.reservation
+	x.renewal = time.AfterFunc(every, func() {
+		x.g.Teller.Post(&ledger.Op{
+			Verb: ledger.Renew, Workspace: reservation.Workspace, Reservation: reservation, HoldMicros: x.g.HoldMicros,
+		})
+		x.renewal.Reset(every)
+	})
+}
+
+// settle ends the reservation, once. It is queued before the last byte of the
+// answer leaves (RES-11).
+func (x *exchange) settle() {
+	if x.settled || x.reservation == nil {
+		return
+	}
+	x.settled = true
+	x.renewal.Stop()
+	x.ending.EndedAt = x.g.Clock.Now()
+	x.charged = admit.Settle(x.reservation, x.planned, x.ending)
+	x.g.Teller.Post(x.charged.Op)
+	x.g.Observer.Ended(x.reservation, &x.charged, time.Since(x.started))
+}
+
+// finish is the last word on every path, a panic's too: the reservation is
+// settled with what is known, and the process lives on (BR-116).
+func (x *exchange) finish() {
+	if p := recover(); p != nil {
+		x.g.Log.Error("panic while serving a request", "request_id", x.id.String(), "panic", p, "stack", string(debug.Stack()))
+		if !x.settled && x.reservation != nil && x.ending.Sent {
+			x.ending.Outcome = "gateway_error"
+		}
+		x.settle()
+		if !x.answered {
+			x.refuse(fault.New(fault.InternalError, "the gateway failed while serving this request; its id is in X-Weir-Request-Id"))
+		}
+		return
+	}
+	x.settle()
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gateway is the data plane: it takes a client's request through every
+// check to a provider and settles what it cost. serve.go is the whole way.
+//
+// It knows no protocol (wire/...), no store and no limit: it is given what it
+// needs as small interfaces, and what it hands on are calls, operations, faults.
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/tenant"
+)
+
+// Protocol is one wire protocol's side of a door.
+type Protocol interface {
+	// Decode reads what admission, routing and accounting need.
+	Decode(body []byte) (*call.Call, *fault.Fault)
+	// Rewrite changes the named fields and leaves every other byte alone.
+	Rewrite(body []byte, r Rewrite) ([]byte, error)
+	// Whole reads the usage of a complete answer; counts above maxTokens are not
+	// believed (USE-1).
+	Whole(body []byte, maxTokens int64) call.Observed
+	// NewStream starts reading a streamed answer.
+	NewStream(o StreamOptions) Stream
+	// Fault renders one of our faults; StreamFault one inside a started stream.
+	Fault(f *fault.Fault, requestID string) (status int, contentType string, body []byte)
+	StreamFault(f *fault.Fault, requestID string) []byte
+}
+
+// Rewrite is what the gateway changes in a request; zero values change nothing.
+type Rewrite struct {
+	Model          string // the provider's own name
+	OutputBound    int64  // most output tokens of one completion
+	OutputField    string // where to write it if the body has no bound
+	AskStreamUsage bool
+}
+
+// StreamOptions are what a stream is read with.
+type StreamOptions struct {
+	// HideUsage keeps usage from a client that did not ask for it (DIS-6).
+	HideUsage     bool
+	MaxEventBytes int
+	MaxTokens     int64
+}
+
+// Stream follows one streamed answer.
+type Stream interface {
+	// Feed takes bytes as they arrive and appends to dst what to forward now:
+	// whole events.
+	Feed(dst, p []byte) ([]byte, error)
+	// Close appends what is left of a stream that has ended.
+	Close(dst []byte) []byte
+	Observed() call.Observed
+	// Events counts the events so far that are no pings.
+	Events() int64
+}
+
+// Directory knows whose request it is.
+type Directory interface {
+	Identify(ctx context.Context, secret string) (*tenant.Key, *admit.Snapshot, error)
+	Refresh(ctx context.Context, workspace string) error
+	// Refuse turns an error of Identify into what the client sees.
+	Refuse(err error) *fault.Fault
+}
+
+// Teller decides operations durably.
+type Teller interface {
+	Submit(ctx context.Context, op *ledger.Op) (ledger.Result, error)
+	Post(op *ledger.Op)
+	Healthy() bool
+}
+
+// Upstream sends a request to a provider.
+type Upstream interface {
+	RoundTrip(p *route.Provider, r *http.Request) (*http.Response, error)
+	// Credential is what the provider is called with; "" for auth: none.
+	Credential(ctx context.Context, p *route.Provider) (string, error)
+}
+
+// Observer is told what happened, for metrics and logs. It must not block.
+type Observer interface {
+	Refused(f *fault.Fault, workspace string)
+	Ended(r *ledger.Reservation, c *admit.Charged, took time.Duration)
+}
+
+// Options are what a gateway is made of. Bounds of zero take the default.
+type Options struct {
+	Clock     clock.Clock
+	Directory Directory
+	Teller    Teller
+	Upstream  Upstream
+	Observer  Observer
+	Log       *slog.Logger
+	Chat      Protocol
+	// Process names this process in reservations; HoldMicros is how long a
+	// reservation lives without renewal (WEIR_RESERVATION_HOLD).
+	Process    string
+	HoldMicros int64
+	// MaxBodyBytes bounds a request's body.
+	MaxBodyBytes int64
+}
+
+// Default bounds.
+const (
+	DefaultHoldMicros   = int64(30 * time.Minute / time.Microsecond)
+	DefaultMaxBodyBytes = 32 << 20
+	// staleTries: an admission built on an old snapshot is built again so often.
+	staleTries = 3
+)
+
+// Gateway serves the doors of SPEC section 9.
+type Gateway struct {
+	Options
+	routes []Route
+}
+
+// New builds a gateway.
+func New(o Options) *Gateway {
+	if o.HoldMicros == 0 {
+		o.HoldMicros = DefaultHoldMicros
+	}
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	g := &Gateway{Options: o}
+	g.routes = g.table()
+	return g
+}

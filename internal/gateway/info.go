@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/ledger"
+)
+
+// inform serves a route that reaches no provider: check 1 only, never refused
+// for money (SPEC section 9).
+func (g *Gateway) inform(w http.ResponseWriter, r *http.Request, answer func(x *exchange) (any, *fault.Fault)) {
+	x := g.receive(w, r, nil)
+	if !x.identify() {
+		return
+	}
+	if inactive(x.key, g.Clock.Now()) {
+		x.refuse(inactiveFault(x.key))
+		return
+	}
+	value, f := answer(x)
+	if f != nil {
+		x.refuse(f)
+		return
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		x.refuse(fault.New(fault.InternalError, "the answer could not be written"))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	x.write(http.StatusOK, body)
+}
+
+// modelObject is a model as OpenAI lists it.
+type modelObject struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+type modelList struct {
+	Object string        `json:"object"`
+	Data   []modelObject `json:"data"`
+}
+
+// listModels shows what the key may call (KEY-5).
+func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
+	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
+		list := modelList{Object: "list", Data: []modelObject{}}
+		for _, name := range x.snapshot.Models(x.key) {
+			list.Data = append(list.Data, modelObject{ID: name, Object: "model", OwnedBy: "weir"})
+		}
+		return list, nil
+	})
+}
+
+func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
+	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
+		name := strings.TrimPrefix(r.URL.Path, "/v1/models/")
+		if !slices.Contains(x.snapshot.Models(x.key), name) {
+			return nil, fault.New(fault.ModelNotFound, "model %q does not exist here or may not be called with this key; GET /v1/models lists what may", name)
+		}
+		return modelObject{ID: name, Object: "model", OwnedBy: "weir"}, nil
+	})
+}
+
+// showKey tells the caller its own key's limits and their use (KEY-8).
+func (g *Gateway) showKey(w http.ResponseWriter, r *http.Request) {
+	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
+		op := admit.ReadOp(x.snapshot, x.key)
+		result, err := g.Teller.Submit(r.Context(), op)
+		if err != nil || result.Verdict != ledger.Done {
+			return nil, unavailable()
+		}
+		return admit.Describe(x.snapshot, x.key, result.Readings), nil
+	})
+}
+
+// healthz: the process lives. It does not ask the store (RES-8).
+func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") }
+
+// readyz: admissions can be decided.
+func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
+	if g.Teller.Healthy() {
+		plain(w, http.StatusOK, "ready\n")
+		return
+	}
+	plain(w, http.StatusServiceUnavailable, "not ready: the store does not answer\n")
+}
+
+// root answers clients that probe the base URL.
+func (g *Gateway) root(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "weir\n") }
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text))
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/ledger"
+)
+
+// refuse answers with one of our faults; a reservation is settled first, so that
+// whoever has read the answer finds it settled (RES-11).
+func (x *exchange) refuse(f *fault.Fault) {
+	x.settle()
+	workspace := ""
+	if x.snapshot != nil {
+		workspace = x.snapshot.Workspace.ID
+	}
+	x.g.Observer.Refused(f, workspace)
+	x.answered = true
+	writeFault(x.w, x.protocol, f, x.id.String())
+}
+
+// refuseEarly answers where no exchange has begun: an unknown path or method.
+func (g *Gateway) refuseEarly(w http.ResponseWriter, r *http.Request, f *fault.Fault) {
+	id, _ := g.name(w, r)
+	g.Observer.Refused(f, "")
+	writeFault(w, g.Chat, f, id.String())
+}
+
+// writeFault sets what ERR-2 and ERR-3 promise and writes the protocol's body.
+func writeFault(w http.ResponseWriter, p Protocol, f *fault.Fault, id string) {
+	h := w.Header()
+	h.Set("X-Weir-Error-Source", "gateway")
+	if f.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(f.RetryAfterSeconds))
+	}
+	if f.NoRetry {
+		h.Set("X-Should-Retry", "false")
+	}
+	if f.ResetSeconds > 0 {
+		h.Set("X-Weir-Reset", strconv.FormatInt(f.ResetSeconds, 10))
+	}
+	status, contentType, body := p.Fault(f, id)
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone; the refusal stands
+}
+
+// rateHeaders describes the tightest runtime limit (RAT-3).
+func (x *exchange) rateHeaders(result *ledger.Result, admitted bool) {
+	rate, ok := admit.Rate(result.Readings, admitted, result.At)
+	if !ok {
+		return
+	}
+	h := x.w.Header()
+	h.Set("X-RateLimit-Limit", strconv.FormatInt(rate.Limit, 10))
+	h.Set("X-RateLimit-Remaining", strconv.FormatInt(rate.Remaining, 10))
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(rate.ResetSeconds, 10))
+}

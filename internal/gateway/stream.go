@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/route"
+)
+
+const (
+	// goneGrace: a provider is read on for its usage this long after the client
+	// has gone, then cancelled (DIS-7).
+	goneGrace = 500 * time.Millisecond
+	// terminalGrace: a stream is closed this long after its last event (DIS-9).
+	terminalGrace = time.Second
+	streamBuffer  = 32 << 10
+)
+
+// relay is one streamed answer on its way to the client.
+type relay struct {
+	x      *exchange
+	u      *upstream
+	stream Stream
+	flush  *http.ResponseController
+	idle   *time.Timer
+	events int64
+	out    []byte
+	// started: the head of the answer has gone to the client.
+	started bool
+	// lost: writing to the client failed; the provider is read for its usage.
+	lost bool
+}
+
+// relayStream passes events on as they come, flushing each, and settles before
+// the last one leaves (RES-11).
+func (x *exchange) relayStream(u *upstream) {
+	defer u.cancel(nil)
+	defer u.Body.Close()
+	r := &relay{x: x, u: u, flush: http.NewResponseController(x.w)}
+	r.stream = x.protocol.NewStream(StreamOptions{
+		HideUsage: !x.call.WantsStreamUsage, MaxEventBytes: int(u.provider.Bounds.MaxEventBytes), MaxTokens: x.maxTokens(),
+	})
+	r.idle = u.after(u.provider.Timeouts.Idle, errIdle)
+	stop := context.AfterFunc(x.r.Context(), r.clientGone)
+	defer stop()
+	err := r.pump()
+	if r.idle != nil {
+		r.idle.Stop()
+	}
+	r.end(err)
+}
+
+// clientGone lets the provider go on for its usage for a moment, or, where the
+// provider row says drain, to its end.
+func (r *relay) clientGone() {
+	if r.u.provider.ClientGone == route.Drain {
+		return
+	}
+	time.AfterFunc(goneGrace, func() { r.u.cancel(errClientGone) })
+}
+
+// pump reads until the stream ends; nil is an end in order.
+func (r *relay) pump() error {
+	buffer := make([]byte, streamBuffer)
+	for {
+		n, err := r.u.Body.Read(buffer)
+		if n > 0 {
+			if feedErr := r.feed(buffer[:n]); feedErr != nil {
+				return feedErr
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *relay) feed(p []byte) error {
+	var err error
+	r.out, err = r.stream.Feed(r.out[:0], p)
+	if n := r.stream.Events(); n > r.events {
+		r.events = n
+		if r.idle != nil {
+			r.idle.Reset(time.Duration(r.u.provider.Timeouts.Idle) * time.Microsecond)
+		}
+	}
+	if r.stream.Observed().Finished && !r.x.settled {
+		r.finished("ok")
+		time.AfterFunc(terminalGrace, func() { r.u.cancel(errTerminal) })
+	}
+	r.send(r.out)
+	if err != nil {
+		return errors.Join(errInvalidAnswer, err)
+	}
+	return nil
+}
+
+// finished settles with what the stream has shown.
+func (r *relay) finished(outcome string) {
+	x := r.x
+	x.ending.Observed = r.stream.Observed()
+	x.ending.Outcome = outcome
+	if x.ending.Observed.ErrorSeen {
+		x.ending.Failed, x.ending.Outcome = true, "provider_error"
+	}
+	r.start()
+	x.settle()
+	x.w.Header().Set("X-Weir-Cost-Usd", x.charged.Cost.String())
+}
+
+// start sends the head, when the first event is there (DIS-9). The cost of a
+// stream is known at its end: it goes as a trailer (ERR-4).
+func (r *relay) start() {
+	if r.started {
+		return
+	}
+	r.started, r.x.answered = true, true
+	h := r.x.answerHeaders(r.u)
+	h.Set("Trailer", "X-Weir-Cost-Usd")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	r.x.w.WriteHeader(r.u.StatusCode)
+}
+
+// send writes events to the client and flushes them.
+func (r *relay) send(p []byte) {
+	if len(p) == 0 || r.lost {
+		return
+	}
+	r.start()
+	if _, err := r.x.w.Write(r.u.redact(p)); err != nil {
+		r.loseClient()
+		return
+	}
+	if err := r.flush.Flush(); err != nil {
+		r.loseClient()
+	}
+}
+
+func (r *relay) loseClient() {
+	r.lost = true
+	r.clientGone()
+}
+
+// end settles a stream that was not settled at its terminal event, and tells
+// the client how it broke (ERR-6): never a clean end.
+func (r *relay) end(err error) {
+	x := r.x
+	if x.settled {
+		return
+	}
+	rest := r.stream.Close(nil)
+	x.ending.Observed = r.stream.Observed()
+	gone := x.r.Context().Err() != nil || r.lost
+	if gone && !x.ending.Observed.Finished {
+		x.ending.Outcome = "client_gone"
+		x.settle()
+		return
+	}
+	if err == nil && x.ending.Observed.Finished {
+		r.finished("ok")
+		r.send(rest)
+		return
+	}
+	x.ending.Failed = true
+	f := r.broken(err)
+	if !r.started {
+		x.refuse(f)
+		return
+	}
+	x.settle()
+	x.w.Header().Set("X-Weir-Cost-Usd", x.charged.Cost.String())
+	r.send(x.protocol.StreamFault(f, x.id.String()))
+}
+
+// broken is the fault of a stream without a terminal event.
+func (r *relay) broken(err error) *fault.Fault {
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return r.x.faultFor(r.u, err)
+}

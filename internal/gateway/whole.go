@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/weirhq/weir/internal/fault"
+)
+
+// relayWhole reads an answer to its end, settles it, then sends it on: who has
+// read the answer finds it settled (RES-11). A client that has gone meanwhile
+// changes nothing, the answer is billed whole (DIS-7).
+func (x *exchange) relayWhole(u *upstream) {
+	defer u.cancel(nil)
+	defer u.Body.Close()
+	body, err := u.decoded()
+	if u.StatusCode >= http.StatusBadRequest {
+		x.relayError(u, body, err)
+		return
+	}
+	x.ending.Observed = x.protocol.Whole(body, x.maxTokens())
+	if err == nil && !json.Valid(body) {
+		err = errInvalidAnswer
+	}
+	if err != nil {
+		x.ending.Failed = true
+		if cause := context.Cause(u.ctx); cause != nil {
+			err = cause
+		}
+		x.refuse(x.upstreamFault(err))
+		return
+	}
+	x.ending.Outcome = "ok"
+	if x.r.Context().Err() != nil {
+		x.ending.Outcome = "client_gone"
+	}
+	x.settle()
+	h := x.answerHeaders(u)
+	h.Set("X-Weir-Cost-Usd", x.charged.Cost.String())
+	x.write(u.StatusCode, body)
+}
+
+// decoded reads the body, unpacking it when the provider packed it unasked.
+func (u *upstream) decoded() ([]byte, error) {
+	if u.Header.Get("Content-Encoding") != "gzip" {
+		return u.readAll(u.Body)
+	}
+	unpacked, err := gzip.NewReader(u.Body)
+	if err != nil {
+		return nil, errInvalidAnswer
+	}
+	return u.readAll(io.Reader(unpacked))
+}
+
+// relayError passes a provider's own error on with its status and body
+// (DIS-2). An error's text is never output, so it costs nothing unless usage
+// was reported (RES-4).
+func (x *exchange) relayError(u *upstream, body []byte, err error) {
+	x.ending.Failed, x.ending.Outcome = true, "provider_error"
+	observed := x.protocol.Whole(body, x.maxTokens())
+	if observed.Reported {
+		x.ending.Observed = observed
+	}
+	if err != nil {
+		x.refuse(x.upstreamFault(err))
+		return
+	}
+	x.settle()
+	h := x.answerHeaders(u)
+	h.Set("X-Weir-Error-Source", "provider")
+	if v := u.Header.Get("Retry-After"); v != "" {
+		h.Set("Retry-After", v)
+	}
+	x.write(u.StatusCode, u.redact(body))
+}
+
+// redact replaces the gateway's own credential wherever a provider repeats it.
+func (u *upstream) redact(body []byte) []byte {
+	const shortest = 8 // anything shorter is no credential, and may be a word
+	if len(u.credential) < shortest || !bytes.Contains(body, []byte(u.credential)) {
+		return body
+	}
+	return bytes.ReplaceAll(body, []byte(u.credential), []byte("[credential]"))
+}
+
+// answerHeaders takes over the headers of a provider's answer that concern the
+// client: a list of what may pass (DIS-2), and who answered.
+func (x *exchange) answerHeaders(u *upstream) http.Header {
+	h := x.w.Header()
+	for _, name := range [...]string{"Content-Type", "Openai-Processing-Ms", "Openai-Version"} {
+		if v := u.Header.Get(name); v != "" {
+			h.Set(name, string(u.redact([]byte(v))))
+		}
+	}
+	if v := u.Header.Get("X-Request-Id"); v != "" {
+		h.Set("X-Weir-Provider-Request-Id", string(u.redact([]byte(v))))
+	}
+	h.Set("X-Weir-Model", x.planned.Model.Name)
+	h.Set("X-Weir-Provider", x.planned.Provider.Name)
+	return h
+}
+
+func (x *exchange) write(status int, body []byte) {
+	x.answered = true
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // a client that has gone has been charged already
+}
+
+// faultFor is used where an error must become a fault inside a stream.
+func (x *exchange) faultFor(u *upstream, err error) *fault.Fault {
+	if cause := context.Cause(u.ctx); cause != nil {
+		err = cause
+	}
+	return x.upstreamFault(err)
+}
