@@ -118,8 +118,8 @@ func (p *Provider) ChargesPartial() bool {
 // The fields in which an output bound can be written into a request (SPEC
 // EST-2).
 const (
-	MaxTokens           = "max_tokens"
-	MaxCompletionTokens = "max_completion_tokens"
+	MaxTokensField           = "max_tokens"
+	MaxCompletionTokensField = "max_completion_tokens"
 )
 
 // Model is a public model name bound to a provider, an upstream name and a
@@ -135,7 +135,7 @@ type Model struct {
 	DefaultOutputTokens int64  // the bound of a client that sends none (SPEC EST-2)
 	ImageTokens         int64  // replaces 1,600 in the estimate (SPEC EST-1)
 	BytesPerToken       int64  // 1 to 4, replaces 3 in the estimate
-	OutputField         string // MaxTokens or MaxCompletionTokens; empty: the protocol's
+	OutputField         string // MaxTokensField or MaxCompletionTokensField; empty: the protocol's
 	// Price overrides the catalogue; nil leaves it to the catalogue.
 	Price   *price.Row
 	Free    bool     // price: free, an explicit zero (SPEC PRC-1)

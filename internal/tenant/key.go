@@ -2,7 +2,10 @@
 
 package tenant
 
-import "github.com/weirhq/weir/internal/money"
+import (
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/money"
+)
 
 // Key is an API key: the credential that a client sends, known here by a stable
 // id and a short visible prefix. Its secret is never part of it.
@@ -36,7 +39,7 @@ type Caps struct {
 }
 
 // Any reports whether a cap is set.
-func (c *Caps) Any() bool {
+func (c Caps) Any() bool {
 	return positive(c.Day) || positive(c.SevenDay) || positive(c.ThirtyDay)
 }
 
@@ -50,4 +53,79 @@ type Template struct {
 	MaxOutputTokens     *int64
 	Caps                Caps
 	Limits              RuntimeLimits
+}
+
+// ApplyTemplate copies what the template has into the fields of a new key that
+// its maker did not give, and notes the date of each copy (SPEC KEY-4). An
+// explicit 0 or null counts as given. Paths are those of the JSON form:
+// "caps.day", "limits.rpm", "allowed_models".
+func (k *Key) ApplyTemplate(t *Template, explicit map[string]bool, date string) {
+	if t == nil {
+		return
+	}
+	from := t.shape()
+	for _, f := range k.shape().fields() {
+		if !explicit[f.path] && f.copy(from) {
+			k.note(f.path, date)
+		}
+	}
+}
+
+// KeepCopies carries over what a declared key keeps of its earlier version: its
+// id, its visible prefix when the new version has none, and every copy from the
+// template of a field that is still left out. So a template that changes later
+// changes no existing key (SPEC KEY-4).
+func (k *Key) KeepCopies(previous *Key, explicit map[string]bool) {
+	k.ID = previous.ID
+	if k.Prefix == "" {
+		k.Prefix = previous.Prefix
+	}
+	from := previous.shape()
+	for _, f := range k.shape().fields() {
+		date, copied := previous.FromTemplate[f.path]
+		if copied && !explicit[f.path] && f.copy(from) {
+			k.note(f.path, date)
+		}
+	}
+}
+
+func (k *Key) note(path, date string) {
+	if k.FromTemplate == nil {
+		k.FromTemplate = map[string]string{}
+	}
+	k.FromTemplate[path] = date
+}
+
+// Active reports whether the key works at an instant in Unix microseconds
+// (SPEC KEY-2).
+func (k *Key) Active(at int64) bool {
+	return !k.Disabled && (k.ExpiresAt == 0 || at < k.ExpiresAt)
+}
+
+// Validate tells everything that is wrong with a key of workspace w, as
+// document.Problems whose paths are those of its JSON form (SPEC CAP-2, RUN-4,
+// KEY-5). The workspace's limits are not asked when w is nil. Lowering a
+// workspace's limit later makes no key invalid where it stands: only who writes
+// a key validates it.
+func (k *Key) Validate(w *Workspace) error {
+	var problems document.Problems
+	if k.Name != "" {
+		if err := ValidKeyName(k.Name); err != nil {
+			problems.Add("name", "%v", err)
+		}
+	}
+	checkSubject("user", k.User, &problems)
+	if k.ExpiresAt < 0 || k.ExpiresAt > maxInstant {
+		problems.Add("expires_at", "must be an instant before the year 10000")
+	}
+	k.shape().check(w, &problems)
+	return problems.Err()
+}
+
+// Validate is Key.Validate for a template: it has a key's shape and is held to
+// the same rules (SPEC KEY-4). Paths are below the template.
+func (t *Template) Validate(w *Workspace) error {
+	var problems document.Problems
+	t.shape().check(w, &problems)
+	return problems.Err()
 }

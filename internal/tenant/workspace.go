@@ -80,7 +80,7 @@ const (
 func Metrics() []Metric { return []Metric{RPM, TPM, Concurrency} }
 
 // Of returns the limit on one metric, nil when it is unset.
-func (l *RuntimeLimits) Of(m Metric) *int64 {
+func (l RuntimeLimits) Of(m Metric) *int64 {
 	if at := l.at(m); at != nil {
 		return *at
 	}
@@ -114,8 +114,7 @@ func (w *Workspace) Layer(m Metric) (value int64, origin string) {
 	if own := w.Limits.Of(m); own != nil {
 		return *own, FromWorkspace
 	}
-	defaults := w.TypeDefaults[w.Type]
-	if byType := defaults.Of(m); byType != nil {
+	if byType := w.TypeDefaults[w.Type].Of(m); byType != nil {
 		return *byType, FromTypeDefault
 	}
 	return 0, Unlimited

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package route
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/textproto"
+
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/price"
+)
+
+// Bounds of values where they enter.
+const (
+	MaxAliases = 100
+	MaxHeaders = 32
+	MaxTokens  = 1_000_000_000 // of one request (SPEC 1)
+
+	millisecond     = 1000
+	day             = 86_400 * second
+	maxConnections  = 1_000_000
+	maxMessageBytes = 1 << 30
+	minMessageBytes = 1 << 10
+)
+
+// Read reads a provider as somebody declares it, over the values that p has: a
+// field that is left out stays. It validates the result and returns the paths
+// that were given. Errors are document.Problems.
+func (p *Provider) Read(n *document.Node) (given map[string]bool, err error) {
+	return document.Read(n, p.Fields)
+}
+
+// Fields reads the fields of a provider out of a document that may have more,
+// and validates them.
+func (p *Provider) Fields(r *document.Reader) {
+	r.Choice("protocol", &p.Protocol, OpenAI)
+	r.String("dialect", &p.Dialect)
+	r.String("base_url", &p.BaseURL)
+	r.Choice("auth", &p.Auth, AuthBearer, AuthHeader, AuthQuery, AuthNone)
+	r.String("auth_name", &p.AuthName)
+	r.Map("headers", &p.Headers, MaxHeaders)
+	r.String("proxy_url", &p.ProxyURL)
+	r.String("ca_file", &p.CAFile)
+	r.Object("timeouts", func(r *document.Reader) {
+		r.Duration("connect", &p.Timeouts.Connect, millisecond, day)
+		r.Duration("first_byte", &p.Timeouts.FirstByte, millisecond, day)
+		r.Duration("idle", &p.Timeouts.Idle, millisecond, day)
+		r.Duration("total", &p.Timeouts.Total, millisecond, day)
+	})
+	r.Choice("client_gone", &p.ClientGone, Cancel, Drain)
+	if n := r.Node("charge_partial_on_upstream_failure"); n != nil && n.Kind == document.Null {
+		p.ChargePartialOnUpstreamFailure = nil
+	} else if n != nil {
+		charge := p.ChargesPartial()
+		r.Bool("charge_partial_on_upstream_failure", &charge)
+		p.ChargePartialOnUpstreamFailure = &charge
+	}
+	r.Choice("stream_usage", &p.StreamUsage, StreamUsageAuto, StreamUsageOn, StreamUsageOff)
+	r.Object("bounds", func(r *document.Reader) {
+		r.Int("max_connections", &p.Bounds.MaxConnections, 0, maxConnections)
+		r.Int("max_idle_connections", &p.Bounds.MaxIdleConnections, 1, maxConnections)
+		r.Int("max_answer_bytes", &p.Bounds.MaxAnswerBytes, minMessageBytes, maxMessageBytes)
+		r.Int("max_event_bytes", &p.Bounds.MaxEventBytes, minMessageBytes, maxMessageBytes)
+	})
+	r.Later("default_tier", "trust_provider_cost", "shared_state", "own_key")
+	r.Add(p.Validate())
+}
+
+// Read reads a model as somebody declares it, over the values that m has: a
+// field that is left out stays. It validates the result and returns the paths
+// that were given. Errors are document.Problems.
+func (m *Model) Read(n *document.Node) (given map[string]bool, err error) {
+	return document.Read(n, m.Fields)
+}
+
+// Fields reads the fields of a model out of a document that may have more, and
+// validates them.
+func (m *Model) Fields(r *document.Reader) {
+	r.String("provider", &m.Provider)
+	r.String("upstream", &m.Upstream)
+	if m.Upstream == "" {
+		m.Upstream = m.Name
+	}
+	r.Int("context_tokens", &m.ContextTokens, 0, MaxTokens)
+	r.Int("max_output_tokens", &m.MaxOutputTokens, 0, MaxTokens)
+	r.Int("default_output_tokens", &m.DefaultOutputTokens, 0, MaxTokens)
+	r.Int("image_tokens", &m.ImageTokens, 0, MaxTokens)
+	r.Int("bytes_per_token", &m.BytesPerToken, 0, 4)
+	if n := r.Node("output_field"); n != nil && n.Kind == document.Null {
+		m.OutputField = ""
+	} else {
+		r.Choice("output_field", &m.OutputField, MaxTokensField, MaxCompletionTokensField)
+	}
+	m.readPrice(r)
+	r.Strings("aliases", &m.Aliases, MaxAliases)
+	r.Add(m.Validate())
+}
+
+// readPrice reads "free", the prices that somebody declares, or a stored row,
+// which has an id.
+func (m *Model) readPrice(r *document.Reader) {
+	n := r.Node("price")
+	if n == nil {
+		return
+	}
+	m.Price, m.Free = nil, false
+	var row *price.Row
+	var err error
+	switch {
+	case n.Kind == document.Null:
+		return
+	case n.Kind == document.String:
+		row, err = price.ParseSpec(m.Name, price.Spec{Word: n.Text})
+	case n.Kind == document.Object && n.Member("id") != nil:
+		row, err = price.DecodeRow(n.JSON())
+	case n.Kind == document.Object:
+		fields := map[string]string{}
+		if err = flatten("", n, fields); err == nil {
+			row, err = price.ParseSpec(m.Name, price.Spec{Fields: fields})
+		}
+	default:
+		err = errors.New("must be free, or an object of prices in dollars per million tokens")
+	}
+	if err != nil {
+		failPrice(r, err)
+		return
+	}
+	if m.Free = row.Free; !row.Free {
+		m.Price = row
+	}
+}
+
+// failPrice names the one price that is wrong, where one is.
+func failPrice(r *document.Reader, err error) {
+	path := "price"
+	var field *price.FieldError
+	if errors.As(err, &field) {
+		path, err = document.Join(path, field.Field), field.Err
+	}
+	r.Add(document.Problems{{Path: path, Text: err.Error()}})
+}
+
+// flatten writes nested prices as the dotted keys that price.Spec has. A null
+// is left out: it is "not set" (SPEC PRC-1).
+func flatten(prefix string, n *document.Node, into map[string]string) error {
+	for _, m := range n.Members {
+		key := document.Join(prefix, m.Name)
+		switch m.Value.Kind {
+		case document.Null:
+		case document.Object:
+			if err := flatten(key, m.Value, into); err != nil {
+				return err
+			}
+		case document.String, document.Number, document.Bool:
+			if m.Value.Kind == document.Number && !wholeNumber(m.Value.Text) {
+				return &price.FieldError{Field: key, Err: errors.New("must be a decimal string: write it in quotes")}
+			}
+			into[key] = m.Value.Text
+		case document.Array:
+			return &price.FieldError{Field: key, Err: errors.New("must be a decimal string such as \"0.15\"")}
+		}
+	}
+	return nil
+}
+
+func wholeNumber(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// DecodeProvider reads what EncodeProvider wrote. ID and Name are the caller's
+// to set.
+func DecodeProvider(body []byte) (*Provider, error) {
+	p := NewProvider("", "")
+	if err := decode("a provider", body, p.Fields); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// DecodeModel reads what EncodeModel wrote. ID and Name are the caller's to
+// set.
+func DecodeModel(body []byte) (*Model, error) {
+	m := &Model{}
+	if err := decode("a model", body, m.Fields); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func decode(what string, body []byte, fields func(*document.Reader)) error {
+	n, err := document.ParseJSON(body)
+	if err == nil {
+		_, err = document.Read(n, fields)
+	}
+	if err != nil {
+		return fmt.Errorf("decode %s: %w", what, err)
+	}
+	return nil
+}
+
+type timeoutsForm struct {
+	Connect   string `json:"connect"`
+	FirstByte string `json:"first_byte"`
+	Idle      string `json:"idle"`
+	Total     string `json:"total"`
+}
+
+type boundsForm struct {
+	MaxConnections     int64 `json:"max_connections"`
+	MaxIdleConnections int64 `json:"max_idle_connections"`
+	MaxAnswerBytes     int64 `json:"max_answer_bytes"`
+	MaxEventBytes      int64 `json:"max_event_bytes"`
+}
+
+type providerForm struct {
+	Protocol      string            `json:"protocol"`
+	Dialect       string            `json:"dialect,omitempty"`
+	BaseURL       string            `json:"base_url"`
+	Auth          string            `json:"auth"`
+	AuthName      string            `json:"auth_name,omitempty"`
+	Headers       map[string]string `json:"headers,omitempty"`
+	ProxyURL      string            `json:"proxy_url,omitempty"`
+	CAFile        string            `json:"ca_file,omitempty"`
+	Timeouts      timeoutsForm      `json:"timeouts"`
+	ClientGone    string            `json:"client_gone,omitempty"`
+	ChargePartial *bool             `json:"charge_partial_on_upstream_failure,omitempty"`
+	StreamUsage   string            `json:"stream_usage"`
+	Bounds        boundsForm        `json:"bounds"`
+}
+
+type modelForm struct {
+	Provider            string          `json:"provider"`
+	Upstream            string          `json:"upstream"`
+	ContextTokens       int64           `json:"context_tokens,omitempty"`
+	MaxOutputTokens     int64           `json:"max_output_tokens,omitempty"`
+	DefaultOutputTokens int64           `json:"default_output_tokens,omitempty"`
+	ImageTokens         int64           `json:"image_tokens,omitempty"`
+	BytesPerToken       int64           `json:"bytes_per_token,omitempty"`
+	OutputField         string          `json:"output_field,omitempty"`
+	Price               json.RawMessage `json:"price,omitempty"`
+	Aliases             []string        `json:"aliases,omitempty"`
+}
+
+// EncodeProvider writes a provider's JSON form, the same for equal ones. The
+// credential is not in it.
+func EncodeProvider(p *Provider) ([]byte, error) {
+	return encode("a provider", providerForm{
+		Protocol: p.Protocol, Dialect: p.Dialect, BaseURL: p.BaseURL, Auth: p.Auth, AuthName: p.AuthName,
+		Headers: p.Headers, ProxyURL: p.ProxyURL, CAFile: p.CAFile,
+		Timeouts: timeoutsForm{
+			Connect: document.FormatDuration(p.Timeouts.Connect), FirstByte: document.FormatDuration(p.Timeouts.FirstByte),
+			Idle: document.FormatDuration(p.Timeouts.Idle), Total: document.FormatDuration(p.Timeouts.Total),
+		},
+		ClientGone: p.ClientGone, ChargePartial: p.ChargePartialOnUpstreamFailure, StreamUsage: p.StreamUsage,
+		Bounds: boundsForm(p.Bounds),
+	})
+}
+
+// EncodeModel writes a model's JSON form, the same for equal ones.
+func EncodeModel(m *Model) ([]byte, error) {
+	form := modelForm{
+		Provider: m.Provider, Upstream: m.Upstream, ContextTokens: m.ContextTokens, MaxOutputTokens: m.MaxOutputTokens,
+		DefaultOutputTokens: m.DefaultOutputTokens, ImageTokens: m.ImageTokens, BytesPerToken: m.BytesPerToken,
+		OutputField: m.OutputField, Aliases: m.Aliases,
+	}
+	switch {
+	case m.Free:
+		form.Price = json.RawMessage(`"` + price.WordFree + `"`)
+	case m.Price != nil:
+		row, err := m.Price.AppendJSON(nil)
+		if err != nil {
+			return nil, err
+		}
+		form.Price = row
+	}
+	return encode("a model", form)
+}
+
+func encode(what string, form any) ([]byte, error) {
+	body, err := json.Marshal(form)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", what, err)
+	}
+	return body, nil
+}
+
+// canonical gives headers the one spelling that they are compared in.
+func canonical(headers map[string]string) map[string]string {
+	if len(headers) == 0 {
+		return nil
+	}
+	same := make(map[string]string, len(headers))
+	for name, value := range headers {
+		same[textproto.CanonicalMIMEHeaderKey(name)] = value
+	}
+	return same
+}
