@@ -60,6 +60,9 @@ type Call struct {
 	// User is the end user named in the body, unchecked: whether it counts is
 	// the key's affair (KEY-7).
 	User string
+	// StateIDs are the ids in the body that point at state kept by a provider;
+	// each must be known to this workspace (DIS-8).
+	StateIDs []string
 }
 
 // Prompt measures what the model reads, for the estimate of EST-1.
@@ -70,6 +73,10 @@ type Prompt struct {
 	Messages  int64
 	Tools     int64
 	Images    int64
+	// Unseen says that there is further input which the gateway cannot see: a
+	// stored id, a file by address. It is held at what the context leaves
+	// (EST-4); InputTokens is the visible part.
+	Unseen bool
 }
 
 // What EST-1 adds to the text, in tokens.

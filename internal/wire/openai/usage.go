@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/weirhq/weir/internal/call"
+)
+
+// defaultMaxTokens bounds a reported count when the caller knows no context.
+const defaultMaxTokens = 1_000_000_000
+
+// field is one figure of a usage object.
+type field uint8
+
+const (
+	promptTokens field = iota
+	completionTokens
+	totalTokens
+	cachedTokens
+	cachedAlias // DeepSeek's and Moonshot's names for cachedTokens
+	cacheWrite
+	cacheWriteAlias
+	cachedAudio
+	audioInput
+	imageInput
+	reasoning
+	audioOutput
+	imageOutput
+	fieldCount
+)
+
+type state uint8
+
+const (
+	absent state = iota
+	given
+	unfit // negative, not whole, no number, or beyond the bound
+)
+
+// report is the usage as the provider spells it. Counts are cumulative: the
+// last value of each figure stands, and one left out or null changes nothing
+// (USE-1).
+type report struct {
+	seen  bool
+	count [fieldCount]int64
+	state [fieldCount]state
+}
+
+// read takes in a usage object; limit bounds each count.
+func (r *report) read(s *scanner, limit int64) {
+	if s.null() {
+		return
+	}
+	r.seen = true
+	if s.peek() != '{' {
+		s.skip()
+		r.state[promptTokens] = unfit
+		return
+	}
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "prompt_tokens":
+			r.set(promptTokens, s, limit)
+		case "completion_tokens":
+			r.set(completionTokens, s, limit)
+		case "total_tokens":
+			r.set(totalTokens, s, limit)
+		case "prompt_cache_hit_tokens", "cached_tokens":
+			r.set(cachedAlias, s, limit)
+		case "prompt_tokens_details":
+			r.details(s, limit, promptDetail, promptTokens)
+		case "completion_tokens_details":
+			r.details(s, limit, completionDetail, completionTokens)
+		default:
+			s.skip()
+		}
+	})
+}
+
+// details reads an object of parts, whose names name resolves; anything else
+// than an object makes the figure that they belong to unfit.
+func (r *report) details(s *scanner, limit int64, name func(key []byte) (field, bool), of field) {
+	switch s.peek() {
+	case 'n':
+		s.literal()
+	case '{':
+		s.object(func(key []byte) {
+			if string(key) == "cached_tokens_details" {
+				s.objectOrSkip(func(key []byte) {
+					if string(key) == "audio_tokens" {
+						r.set(cachedAudio, s, limit)
+					} else {
+						s.skip()
+					}
+				})
+			} else if f, ok := name(key); ok {
+				r.set(f, s, limit)
+			} else {
+				s.skip()
+			}
+		})
+	default:
+		s.skip()
+		r.state[of] = unfit
+	}
+}
+
+func promptDetail(key []byte) (field, bool) {
+	switch string(key) {
+	case "cached_tokens":
+		return cachedTokens, true
+	case "cache_write_tokens":
+		return cacheWrite, true
+	case "cache_creation_tokens", "cache_creation_input_tokens":
+		return cacheWriteAlias, true
+	case "audio_tokens":
+		return audioInput, true
+	case "image_tokens":
+		return imageInput, true
+	}
+	return 0, false
+}
+
+func completionDetail(key []byte) (field, bool) {
+	switch string(key) {
+	case "reasoning_tokens":
+		return reasoning, true
+	case "audio_tokens":
+		return audioOutput, true
+	case "image_tokens":
+		return imageOutput, true
+	}
+	return 0, false
+}
+
+func (r *report) set(f field, s *scanner, limit int64) {
+	c := s.peek()
+	if c == 'n' {
+		s.literal()
+		return
+	}
+	if c != '-' && (c < '0' || c > '9') {
+		s.skip()
+		r.state[f] = unfit
+		return
+	}
+	n, ok := whole(s.number())
+	if r.state[f] = unfit; ok && n >= 0 && n <= limit {
+		r.state[f], r.count[f] = given, n
+	}
+}
+
+// whole is a number's value when it is a whole one; 12.0 is, 12.5 and 1e3 are
+// not.
+func whole(spelling []byte) (int64, bool) {
+	if point := bytes.IndexByte(spelling, '.'); point >= 0 && len(bytes.Trim(spelling[point+1:], "0")) == 0 {
+		spelling = spelling[:point]
+	}
+	n, err := strconv.ParseInt(string(spelling), 10, 64)
+	return n, err == nil
+}
+
+// get is a figure and 0 when it is absent.
+func (r *report) get(f field) int64 {
+	if r.state[f] != given {
+		return 0
+	}
+	return r.count[f]
+}
+
+// fit says whether the report can be charged: no figure unfit, and both totals
+// there (USE-1).
+func (r *report) fit() bool {
+	return !slices.Contains(r.state[:], unfit) &&
+		r.state[promptTokens] == given && r.state[completionTokens] == given
+}
+
+// usage normalises a fit report to disjoint parts. consistent is false when its
+// figures disagree and were settled upward (USE-1).
+func (r *report) usage() (u call.Usage, consistent bool) {
+	u.Requests = 1
+	input := r.input(&u)
+	output := r.output(&u)
+	return u, input && output
+}
+
+// input divides prompt_tokens, which includes cached, written, audio and image
+// tokens. Cached tokens may also be audio or image tokens: what the parts have
+// beyond the total is in two of them for certain, so it is cached audio, or
+// counted as the image it also is. What still exceeds the total stands.
+func (r *report) input(u *call.Usage) (consistent bool) {
+	total := r.get(promptTokens)
+	cached, one := r.either(cachedTokens, cachedAlias)
+	write, two := r.either(cacheWrite, cacheWriteAlias)
+	audio, image := r.get(audioInput), r.get(imageInput)
+	consistent = one && two && cached <= total && write <= total && audio <= total && image <= total
+
+	both := r.get(cachedAudio)
+	if r.state[cachedAudio] != given {
+		both = max(0, cached+write+audio+image-total)
+		both = min(both, cached, audio)
+	} else if both > min(cached, audio) {
+		both, consistent = min(cached, audio), false
+	}
+	cached, audio = cached-both, audio-both
+	if excess := cached + write + audio + image + both - total; consistent && excess > 0 {
+		cached -= min(excess, cached, image)
+	}
+	u.CachedInput, u.CachedAudioInput, u.CacheWrite5m = cached, both, write
+	u.AudioInput, u.ImageInput = audio, image
+	rest, ok := call.Remainder(total, cached, both, write, audio, image)
+	u.Input = rest
+	return consistent && ok
+}
+
+// either is the larger of two names for one figure; they agree unless both are
+// given and differ.
+func (r *report) either(a, b field) (n int64, agree bool) {
+	agree = r.state[a] != given || r.state[b] != given || r.count[a] == r.count[b]
+	return max(r.get(a), r.get(b)), agree
+}
+
+// output divides completion_tokens, which includes reasoning, audio and image
+// tokens. What total_tokens has beyond prompt and completion is output as well:
+// some providers leave reasoning out of completion_tokens.
+func (r *report) output(u *call.Usage) (consistent bool) {
+	completion, prompt := r.get(completionTokens), max(r.get(promptTokens), u.InputTotal())
+	consistent = true
+	if r.state[totalTokens] == given {
+		total := r.get(totalTokens)
+		consistent = total == r.get(promptTokens)+completion
+		completion += max(0, total-prompt-completion)
+	}
+	u.AudioOutput, u.ImageOutput = r.get(audioOutput), r.get(imageOutput)
+	rest, ok := call.Remainder(completion, u.AudioOutput, u.ImageOutput)
+	u.Output, u.Reasoning = rest, r.get(reasoning)
+	if u.Reasoning > u.Output {
+		u.Output, ok = u.Reasoning, false
+	}
+	return consistent && ok
+}
