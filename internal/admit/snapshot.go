@@ -22,6 +22,9 @@ type Target struct {
 	Model    *route.Model
 	Provider *route.Provider
 	Price    *price.Row // nil: unpriced (PRC-3)
+	// Credential is what the provider is called with. It is never logged,
+	// recorded or answered.
+	Credential string
 }
 
 // Snapshot is a workspace's configuration at one generation. It is immutable.

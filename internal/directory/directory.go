@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirhq/weir/internal/admit"
 	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/tenant"
@@ -48,12 +49,7 @@ type Store interface {
 	Object(ctx context.Context, workspace, kind, id string) (store.Object, error)
 	KeyBySecret(ctx context.Context, hash [32]byte) (store.KeySecret, error)
 	StoreSecret(ctx context.Context) ([]byte, error)
-}
-
-// Identity is the caller of one request.
-type Identity struct {
-	Key      *tenant.Key
-	Snapshot *admit.Snapshot
+	Credential(ctx context.Context, workspace, providerID string) (string, error)
 }
 
 type keyID struct{ workspace, id string }
@@ -103,29 +99,29 @@ func New(ctx context.Context, s Store, c clock.Clock, prices *price.Catalogue) (
 
 // Identify finds the key that a secret belongs to. Errors: ErrUnknownKey,
 // ErrTooManyLookUps; any other means that nobody could tell.
-func (d *Directory) Identify(ctx context.Context, secret string) (Identity, error) {
+func (d *Directory) Identify(ctx context.Context, secret string) (*tenant.Key, *admit.Snapshot, error) {
 	ours, valid := tenant.CheckTag(secret, d.storeSecret)
 	if ours && !valid {
-		return Identity{}, ErrUnknownKey
+		return nil, nil, ErrUnknownKey
 	}
 	now := d.clock.Now()
 	hash := tenant.HashSecret(secret)
 	found, err := d.secret(ctx, hash, ours, now)
 	if err != nil {
-		return Identity{}, err
+		return nil, nil, err
 	}
 	if found.NotAfter > 0 && now > found.NotAfter {
-		return Identity{}, ErrUnknownKey
+		return nil, nil, ErrUnknownKey
 	}
 	snapshot, err := d.Snapshot(ctx, found.Workspace)
 	if err != nil {
-		return Identity{}, err
+		return nil, nil, err
 	}
 	key, err := d.key(ctx, found.Workspace, found.KeyID)
 	if err != nil {
-		return Identity{}, err
+		return nil, nil, err
 	}
-	return Identity{Key: key, Snapshot: snapshot}, nil
+	return key, snapshot, nil
 }
 
 // secret looks a hash up. A secret without a valid tag may be made up, so such
@@ -192,4 +188,16 @@ func (d *Directory) key(ctx context.Context, workspace, id string) (*tenant.Key,
 	k.ID, k.Name = object.ID, object.Name
 	d.keys.Set(keyID{workspace, id}, k)
 	return k, nil
+}
+
+// Refuse turns an error of Identify into what the client sees. What is neither
+// an unknown key nor a flood of them means that nobody could tell: 503.
+func (d *Directory) Refuse(err error) *fault.Fault {
+	if errors.Is(err, ErrUnknownKey) {
+		return fault.New(fault.InvalidAPIKey, "the API key is not valid: it was never made here, or it was deleted or rotated away")
+	}
+	if errors.Is(err, ErrTooManyLookUps) {
+		return fault.New(fault.ServiceUnavailable, "too many unknown API keys are being tried at this gateway; try again shortly")
+	}
+	return fault.New(fault.ServiceUnavailable, "the gateway cannot tell whose key this is because its store does not answer; nothing was sent")
 }

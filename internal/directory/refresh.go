@@ -4,7 +4,9 @@ package directory
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +48,7 @@ func (d *Directory) Refresh(ctx context.Context, workspace string) (*admit.Snaps
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of workspace %s: %w", workspace, err)
 	}
-	next, err := d.apply(old, workspace, changed, generation)
+	next, err := d.apply(ctx, old, workspace, changed, generation)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of workspace %s: %w", workspace, err)
 	}
@@ -66,11 +68,8 @@ func (d *Directory) RefreshAll(ctx context.Context) error {
 
 // apply makes a new entry of an old one and what changed. Changed keys are only
 // dropped from the caches: they are read again when somebody uses them.
-func (d *Directory) apply(old *entry, workspace string, changed []store.Object, generation int64) (*entry, error) {
-	next := &entry{objects: make(map[objectKey]store.Object, len(old.objects)+len(changed))}
-	for k, o := range old.objects {
-		next.objects[k] = o
-	}
+func (d *Directory) apply(ctx context.Context, old *entry, workspace string, changed []store.Object, generation int64) (*entry, error) {
+	next := &entry{objects: maps.Clone(old.objects)}
 	onlyKeys := old.snapshot != nil
 	for _, o := range changed {
 		if o.Kind == store.KindKey {
@@ -92,7 +91,7 @@ func (d *Directory) apply(old *entry, workspace string, changed []store.Object, 
 		return next, nil
 	}
 	var err error
-	next.snapshot, err = d.build(workspace, next.objects, generation)
+	next.snapshot, err = d.build(ctx, workspace, next.objects, generation)
 	return next, err
 }
 
@@ -110,7 +109,7 @@ func (d *Directory) forget(workspace, id string) {
 
 // build decodes a workspace's objects into a snapshot. The workspace's own
 // provider or model of a name takes the place of the shared one (SPEC 14).
-func (d *Directory) build(workspace string, objects map[objectKey]store.Object, generation int64) (*admit.Snapshot, error) {
+func (d *Directory) build(ctx context.Context, workspace string, objects map[objectKey]store.Object, generation int64) (*admit.Snapshot, error) {
 	w := tenant.NewWorkspace(workspace, workspace)
 	if o, ok := objects[objectKey{workspace, KindWorkspace, workspace}]; ok {
 		decoded, err := tenant.DecodeWorkspace(o.Body)
@@ -124,22 +123,34 @@ func (d *Directory) build(workspace string, objects map[objectKey]store.Object, 
 	if err != nil {
 		return nil, err
 	}
-	providers := map[string]*route.Provider{}
-	models := map[string]*route.Model{}
+	parts := parts{providers: map[string]*provider{}, models: map[string]*route.Model{}}
 	for _, o := range ordered(objects, w) {
-		if err := decode(o, providers, models); err != nil {
+		if err := d.decode(ctx, o, &parts); err != nil {
 			return nil, err
 		}
 	}
 	var targets []*admit.Target
-	for _, m := range models {
-		p := providers[m.Provider]
+	for _, m := range parts.models {
+		p := parts.providers[m.Provider]
 		if p == nil {
 			return nil, fmt.Errorf("model %s: there is no provider %s", m.Name, m.Provider)
 		}
-		targets = append(targets, &admit.Target{Model: m, Provider: p, Price: d.priceOf(m, p)})
+		targets = append(targets, &admit.Target{
+			Model: m, Provider: p.Provider, Price: d.priceOf(m, p.Provider), Credential: p.credential,
+		})
 	}
 	return admit.NewSnapshot(generation, w, zone, targets), nil
+}
+
+// provider is a provider with the credential that is kept apart from it.
+type provider struct {
+	*route.Provider
+	credential string
+}
+
+type parts struct {
+	providers map[string]*provider
+	models    map[string]*route.Model
 }
 
 // ordered puts shared objects before the workspace's own, each by kind and name.
@@ -157,7 +168,7 @@ func ordered(objects map[objectKey]store.Object, w *tenant.Workspace) []store.Ob
 	return list
 }
 
-func decode(o store.Object, providers map[string]*route.Provider, models map[string]*route.Model) error {
+func (d *Directory) decode(ctx context.Context, o store.Object, into *parts) error {
 	switch o.Kind {
 	case KindProvider:
 		p, err := route.DecodeProvider(o.Body)
@@ -165,14 +176,18 @@ func decode(o store.Object, providers map[string]*route.Provider, models map[str
 			return fmt.Errorf("provider %s: %w", o.Name, err)
 		}
 		p.ID, p.Name = o.ID, o.Name
-		providers[o.Name] = p
+		credential, err := d.store.Credential(ctx, o.Workspace, o.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("read the credential of provider %s: %w", o.Name, err)
+		}
+		into.providers[o.Name] = &provider{p, credential}
 	case KindModel:
 		m, err := route.DecodeModel(o.Body)
 		if err != nil {
 			return fmt.Errorf("model %s: %w", o.Name, err)
 		}
 		m.ID, m.Name = o.ID, o.Name
-		models[o.Name] = m
+		into.models[o.Name] = m
 	}
 	return nil
 }

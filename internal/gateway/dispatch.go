@@ -52,13 +52,8 @@ func (x *exchange) dispatch() (*upstream, bool) {
 		return nil, false
 	}
 	p := x.planned.Provider
-	credential, err := x.g.Upstream.Credential(x.r.Context(), p)
-	if err != nil {
-		x.refuse(unavailable())
-		return nil, false
-	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.r.Context()))
-	u := &upstream{provider: p, credential: credential, cancel: cancel, ctx: ctx}
+	u := &upstream{provider: p, credential: x.planned.Credential, cancel: cancel, ctx: ctx}
 	request, err := x.upstreamRequest(u)
 	if err != nil {
 		cancel(nil)

@@ -179,7 +179,7 @@ func (x *exchange) admit() bool {
 			x.refuse(x.plan.Refuse(&result))
 			return false
 		case ledger.Stale:
-			if err := x.g.Directory.Refresh(x.r.Context(), x.snapshot.Workspace.ID); err != nil {
+			if _, err := x.g.Directory.Refresh(x.r.Context(), x.snapshot.Workspace.ID); err != nil {
 				x.refuse(unavailable())
 				return false
 			}

@@ -69,7 +69,7 @@ type Stream interface {
 // Directory knows whose request it is.
 type Directory interface {
 	Identify(ctx context.Context, secret string) (*tenant.Key, *admit.Snapshot, error)
-	Refresh(ctx context.Context, workspace string) error
+	Refresh(ctx context.Context, workspace string) (*admit.Snapshot, error)
 	// Refuse turns an error of Identify into what the client sees.
 	Refuse(err error) *fault.Fault
 }
@@ -84,8 +84,6 @@ type Teller interface {
 // Upstream sends a request to a provider.
 type Upstream interface {
 	RoundTrip(p *route.Provider, r *http.Request) (*http.Response, error)
-	// Credential is what the provider is called with; "" for auth: none.
-	Credential(ctx context.Context, p *route.Provider) (string, error)
 }
 
 // Observer is told what happened, for metrics and logs. It must not block.

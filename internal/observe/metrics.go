@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe turns what the other packages report into metrics and logs.
+// It is told of things through the small hooks that they declare, decides
+// nothing, and never sees a secret or a prompt.
+package observe
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/ledger"
+)
+
+// Metrics are the process's Prometheus metrics.
+type Metrics struct {
+	registry *prometheus.Registry
+	refused  *prometheus.CounterVec
+	ended    *prometheus.CounterVec
+	spend    *prometheus.CounterVec
+	tokens   *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	defs     []definition
+}
+
+// definition is a metric as docs/metrics.md lists it.
+type definition struct{ name, kind, labels, help string }
+
+// nanosPerDollar turns a sum of nano-dollars into Prometheus's floats. Metrics
+// are for watching; the ledger is what counts.
+const nanosPerDollar = 1e9
+
+// NewMetrics registers every metric. up tells whether the store answers.
+func NewMetrics(version string, up func() bool) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.refused = m.counter("weir_refused_total", "Requests refused by the gateway, by error code and workspace.", "code", "workspace")
+	m.ended = m.counter("weir_requests_total", "Admitted requests that have ended, by how.", "outcome", "model", "workspace")
+	m.spend = m.counter("weir_spend_dollars_total", "US dollars charged since the process started; the ledger is exact, this is a float.", "model", "workspace")
+	m.tokens = m.counter("weir_tokens_total", "Tokens charged since the process started.", "model", "workspace")
+	m.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weir_request_seconds", Help: "Time from a request's arrival to its settlement.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
+	}, []string{"outcome"})
+	m.define("weir_request_seconds", "histogram", "Time from a request's arrival to its settlement.", "outcome")
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, labelled with the version that runs."}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	m.define("weir_build_info", "gauge", "1, labelled with the version that runs.", "version")
+	store := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_store_up", Help: "1 while the store answers, else 0."}, func() float64 {
+		if up() {
+			return 1
+		}
+		return 0
+	})
+	m.define("weir_store_up", "gauge", "1 while the store answers, else 0.")
+	m.registry.MustRegister(m.took, build, store, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(c)
+	m.define(name, "counter", help, labels...)
+	return c
+}
+
+func (m *Metrics) define(name, kind, help string, labels ...string) {
+	m.defs = append(m.defs, definition{name, kind, strings.Join(labels, ", "), help})
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Refused counts one of our refusals.
+func (m *Metrics) Refused(f *fault.Fault, workspace string) {
+	m.refused.WithLabelValues(string(f.Code), workspace).Inc()
+}
+
+// Ended counts one admitted request's end and its charge.
+func (m *Metrics) Ended(r *ledger.Reservation, c *admit.Charged, took time.Duration) {
+	outcome := c.End.Outcome
+	m.ended.WithLabelValues(outcome, r.Model, r.Workspace).Inc()
+	m.took.WithLabelValues(outcome).Observe(took.Seconds())
+	if c.Cost > 0 {
+		m.spend.WithLabelValues(r.Model, r.Workspace).Add(float64(c.Cost) / nanosPerDollar)
+	}
+	if c.Tokens > 0 {
+		m.tokens.WithLabelValues(r.Model, r.Workspace).Add(float64(c.Tokens))
+	}
+}
+
+// Markdown is docs/metrics.md.
+func (m *Metrics) Markdown() string {
+	var b strings.Builder
+	b.WriteString("# Metrics\n\n`GET /metrics` on the admin listener, in Prometheus's format. " +
+		strconv.Itoa(len(m.defs)) + " of our own, besides Go's and the process's.\n\n| metric | kind | labels | what it says |\n|---|---|---|---|\n")
+	for _, d := range m.defs {
+		labels := d.labels
+		if labels != "" {
+			labels = "`" + strings.ReplaceAll(labels, ", ", "`, `") + "`"
+		}
+		b.WriteString("| `" + d.name + "` | " + d.kind + " | " + labels + " | " + d.help + " |\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"flag"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/observe"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated page")
+
+func TestTheMetricsPageIsCurrent(t *testing.T) {
+	page := filepath.Join("..", "..", "docs", "metrics.md")
+	want := observe.NewMetrics("test", func() bool { return true }).Markdown()
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Fatalf("docs/metrics.md is not what the code defines; run the test with -update")
+	}
+}
+
+func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
+	up := false
+	m := observe.NewMetrics("v1", func() bool { return up })
+	m.Refused(fault.New(fault.DayLimitReached, "no"), "default")
+	m.Ended(&ledger.Reservation{Model: "m", Workspace: "default"}, &admit.Charged{Cost: 2_500_000_000, Tokens: 7, End: admit.End{Outcome: "ok"}}, time.Second)
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, line := range []string{
+		`weir_refused_total{code="day_limit_reached",workspace="default"} 1`,
+		`weir_requests_total{model="m",outcome="ok",workspace="default"} 1`,
+		`weir_spend_dollars_total{model="m",workspace="default"} 2.5`,
+		`weir_tokens_total{model="m",workspace="default"} 7`,
+		`weir_store_up 0`,
+	} {
+		if !strings.Contains(w.Body.String(), line) {
+			t.Errorf("metrics lack %s", line)
+		}
+	}
+}
