@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/shelf"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// sweepChunk is how many reservations of a dead process one batch sweeps.
+const sweepChunk = 512
+
+// Open opens the file, brings its schema up to date, checks that its books
+// balance and sweeps what a dead process left open. Close releases it.
+//
+// Errors: ErrLocked, ErrNewerSchema, ErrClock, ErrDamaged.
+func Open(ctx context.Context, o Options) (*Book, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.CounterCache <= 0 {
+		o.CounterCache = DefaultCounterCache
+	}
+	path, err := realPath(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
+	}
+	b := &Book{options: o, wake: make(chan struct{}, 1)}
+	if b.lock, err = lockFile(path + ".lock"); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := b.start(ctx, path); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Path, err), b.abandon())
+	}
+	return b, nil
+}
+
+func (b *Book) start(ctx context.Context, path string) error {
+	if err := b.connect(ctx, path); err != nil {
+		return err
+	}
+	if err := b.reload(ctx); err != nil {
+		return err
+	}
+	if err := b.begin(); err != nil {
+		return err
+	}
+	if b.options.BeforeSweep != nil {
+		if err := b.options.BeforeSweep(ctx, b); err != nil {
+			return fmt.Errorf("before the sweep: %w", err)
+		}
+	}
+	return b.sweepAll(ctx)
+}
+
+// abandon closes what a failed Open had opened; the first error says it all.
+func (b *Book) abandon() error {
+	if b.writer != nil {
+		_ = b.writer.close()
+	}
+	if b.read != nil {
+		_ = b.read.Close()
+	}
+	return b.lock.Close()
+}
+
+// realPath resolves links, so that one file has one lock.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return "", err
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// dsn: a commit is on the disk when it returns; a lock that somebody else has is
+// an error at once, never a wait.
+func dsn(path string, pragmas ...string) string {
+	all := append([]string{
+		"busy_timeout(0)", "synchronous(FULL)", "foreign_keys(1)", "trusted_schema(0)", "temp_store(MEMORY)",
+	}, pragmas...)
+	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": all}.Encode()}
+	return u.String()
+}
+
+func (b *Book) connect(ctx context.Context, path string) error {
+	// SQLite's own choice on Linux; this build of it must be asked.
+	if _, err := sqlite.Fdatasync(true); err != nil && !errors.Is(err, sqlite.ErrFdatasyncUnavailable) {
+		return err
+	}
+	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(WAL)", "wal_autocheckpoint(4000)", "cache_size(-65536)"))
+	if err != nil {
+		return err
+	}
+	b.connector = connector
+	if err := migrate(ctx, connector); err != nil {
+		return err
+	}
+	reading, err := sqlite.NewConnector(dsn(path, "query_only(1)"))
+	if err != nil {
+		return err
+	}
+	b.read = sql.OpenDB(reading)
+	b.read.SetMaxOpenConns(readers)
+	b.read.SetMaxIdleConns(readers)
+	return nil
+}
+
+// migrate brings the schema up to date, or refuses one that a newer program made
+// (STO-3).
+func migrate(ctx context.Context, connector driver.Connector) (err error) {
+	db := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files)
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	have, want, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	if have > want {
+		return fmt.Errorf("schema %d, this program knows %d: %w", have, want, store.ErrNewerSchema)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate the schema: %w", err)
+	}
+	return nil
+}
+
+// reload makes the connection and everything in memory anew from the file.
+func (b *Book) reload(ctx context.Context) error {
+	if b.writer != nil {
+		// Its last commit may hang in it; closing rolls back what is not done.
+		_ = b.writer.close()
+		b.writer = nil
+	}
+	w, err := newWriter(ctx, b.connector)
+	if err != nil {
+		return err
+	}
+	open, err := w.reservations()
+	if err != nil {
+		return errors.Join(err, w.close())
+	}
+	generations, err := w.allGenerations()
+	if err != nil {
+		return errors.Join(err, w.close())
+	}
+	b.writer, b.open, b.generations = w, open, generations
+	b.counters, b.stale = newCache(b.options.CounterCache), false
+	return nil
+}
+
+func (w *writer) reservations() (shelf.Open, error) {
+	open := make(shelf.Open)
+	err := w.query(sqlReservations, func(v []driver.Value) error {
+		var id ledger.ID
+		copy(id[:], bytes(v[1]))
+		r, err := ledger.DecodeReservation(id, text(v[0]), integer(v[2]), bytes(v[3]))
+		open[id] = r
+		return err
+	})
+	return open, err
+}
+
+func (w *writer) allGenerations() (map[string]int64, error) {
+	out := make(map[string]int64)
+	err := w.query(sqlGenerations, func(v []driver.Value) error {
+		out[text(v[0])] = integer(v[1])
+		return nil
+	})
+	return out, err
+}
+
+// begin checks that the books balance and takes up their time.
+func (b *Book) begin() error {
+	err := b.writer.query(sqlInstant, func(v []driver.Value) error {
+		b.recovery.LastAt = integer(v[0])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b.instant, err = shelf.NewInstant(b.options.Clock, b.recovery.LastAt, b.options.AcceptClock, b.options.OnClockStep)
+	if err != nil {
+		return err
+	}
+	held := make(map[ledger.Counter]int64)
+	err = b.writer.query(sqlHeld, func(v []driver.Value) error {
+		c := ledger.Counter{
+			Workspace: text(v[0]), Limit: text(v[1]), Epoch: uint32(integer(v[2])), Subject: text(v[3]), Window: integer(v[4]),
+		}
+		held[c] = integer(v[5])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return shelf.Balance(held, b.open.Held())
+}
+
+// sweepAll settles what a dead process left open at its worst case, before the
+// first admission (RES-1).
+func (b *Book) sweepAll(ctx context.Context) error {
+	for len(b.open) > 0 {
+		ops := make([]*ledger.Op, 0, sweepChunk)
+		for _, r := range b.open {
+			if len(ops) == sweepChunk {
+				break
+			}
+			ops = append(ops, &ledger.Op{Verb: ledger.Sweep, Workspace: r.Workspace, Reservation: r})
+		}
+		results, err := b.Apply(ctx, ops)
+		if err != nil {
+			return fmt.Errorf("sweep what was open: %w", err)
+		}
+		for i, op := range ops {
+			if results[i].Verdict != ledger.Done {
+				return fmt.Errorf("sweep %s: verdict %d: %w", op.Reservation.ID, results[i].Verdict, store.ErrDamaged)
+			}
+			if op.Reservation.Tombstone {
+				b.recovery.Tombstones++
+				continue
+			}
+			b.recovery.Swept++
+			b.recovery.SpendNanos = shelf.Saturate(b.recovery.SpendNanos, op.Reservation.Worst.Spend)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+// Every statement of the book but the migrations (ADR 0005). Those of the
+// writer are prepared once for its connection; rows of an insert are repeated
+// by repeat.
+const (
+	sqlBegin    = `BEGIN IMMEDIATE`
+	sqlCommit   = `COMMIT`
+	sqlRollback = `ROLLBACK`
+
+	sqlSetInstant = `UPDATE instant SET at = ? WHERE id = 1`
+
+	sqlCounter = `SELECT kind, settled, held, warned, at, state FROM counters
+WHERE workspace = ? AND lim = ? AND epoch = ? AND subject = ? AND win = ?`
+	sqlPutCounter = `INSERT INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.kind, settled = excluded.settled,
+held = excluded.held, warned = excluded.warned, at = excluded.at, state = excluded.state`
+
+	sqlAddReservation    = `INSERT INTO reservations (workspace, id, expires_at, body) VALUES (?, ?, ?, ?)`
+	sqlSetReservation    = `UPDATE reservations SET expires_at = ?3, body = ?4 WHERE workspace = ?1 AND id = ?2`
+	sqlDeleteReservation = `DELETE FROM reservations WHERE workspace = ? AND id = ?`
+
+	sqlAddEvent = `INSERT INTO events (workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlEnding = `SELECT kind, count(*) FROM events WHERE workspace = ? AND id = ? GROUP BY kind`
+
+	// The call of an ended request replaces a refusal record of its first
+	// sending, whose answer was lost.
+	sqlAddCall = `INSERT OR REPLACE INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlAddRefusal = `INSERT INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (workspace, id) DO UPDATE SET count = count + excluded.count WHERE outcome = 'refused'`
+
+	// Sums saturate: SQLite's own addition would turn into a float.
+	sqlAddQuarter = `INSERT INTO key_quarters (workspace, key, quarter, spend, tokens, requests) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (workspace, key, quarter) DO UPDATE SET
+spend = CASE WHEN excluded.spend > 0 AND spend > 9223372036854775807 - excluded.spend THEN 9223372036854775807
+ WHEN excluded.spend < 0 AND spend < -9223372036854775807 - excluded.spend THEN -9223372036854775807
+ ELSE spend + excluded.spend END,
+tokens = CASE WHEN excluded.tokens > 0 AND tokens > 9223372036854775807 - excluded.tokens THEN 9223372036854775807
+ WHEN excluded.tokens < 0 AND tokens < -9223372036854775807 - excluded.tokens THEN -9223372036854775807
+ ELSE tokens + excluded.tokens END,
+requests = requests + excluded.requests`
+	sqlKeyQuarters = `SELECT quarter, spend, tokens, requests FROM key_quarters
+WHERE workspace = ? AND key = ? AND quarter >= ? ORDER BY quarter`
+
+	objectColumns = `workspace, kind, id, name, version, generation, epoch, body, source, origin, created_at, updated_at, retired_at`
+	sqlObject     = `SELECT ` + objectColumns + ` FROM objects WHERE workspace = ? AND kind = ? AND id = ?`
+	sqlByName     = `SELECT ` + objectColumns + ` FROM objects WHERE workspace = ? AND kind = ? AND name = ?
+ORDER BY retired_at = 0 DESC, retired_at DESC, generation DESC LIMIT 1`
+	sqlListObjects = `SELECT ` + objectColumns + ` FROM objects
+WHERE workspace = ? AND kind = ? AND retired_at = 0 AND name > ? ORDER BY name LIMIT ?`
+	sqlSinceObjects = `SELECT ` + objectColumns + ` FROM objects
+WHERE workspace IN (?1, '') AND generation > ?2 AND (?2 > 0 OR retired_at = 0 AND kind <> ?3) ORDER BY kind, name, id`
+	sqlGeneration  = `SELECT coalesce(max(generation), 0) FROM generations WHERE workspace IN (?, '')`
+	sqlGenerations = `SELECT workspace, generation FROM generations`
+	sqlPutObject   = `INSERT OR REPLACE INTO objects (` + objectColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlNameTaken   = `SELECT id FROM objects WHERE workspace = ? AND kind = ? AND name = ? AND retired_at = 0 AND id <> ?`
+
+	sqlPutGeneration = `INSERT OR REPLACE INTO generations (workspace, generation) VALUES (?, ?)`
+
+	sqlKeySecret     = `SELECT workspace, key_id, not_after FROM key_secrets WHERE hash = ?`
+	sqlPutSecret     = `INSERT OR REPLACE INTO key_secrets (hash, workspace, key_id, not_after) VALUES (?, ?, ?, ?)`
+	sqlExpireSecrets = `UPDATE key_secrets SET not_after = ?1
+WHERE workspace = ?2 AND key_id = ?3 AND (not_after = 0 OR not_after > ?1)`
+
+	sqlCredential       = `SELECT credential FROM credentials WHERE workspace = ? AND provider_id = ?`
+	sqlPutCredential    = `INSERT OR REPLACE INTO credentials (workspace, provider_id, credential) VALUES (?, ?, ?)`
+	sqlDeleteCredential = `DELETE FROM credentials WHERE workspace = ? AND provider_id = ?`
+
+	sqlMeta    = `SELECT value FROM meta WHERE name = ?`
+	sqlPutMeta = `INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)`
+
+	sqlAddAudit = `INSERT INTO audit (workspace, at, actor, action, kind, id, name, before, after)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlListAudit = `SELECT seq, workspace, at, actor, action, kind, id, name, before, after FROM audit
+WHERE workspace = ? AND seq < ? ORDER BY seq DESC LIMIT ?`
+
+	sqlInstant      = `SELECT at FROM instant WHERE id = 1`
+	sqlReservations = `SELECT workspace, id, expires_at, body FROM reservations ORDER BY workspace, id`
+	sqlHeld         = `SELECT workspace, lim, epoch, subject, win, held FROM counters WHERE held <> 0`
+	sqlCounters     = `SELECT workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state FROM counters
+ORDER BY workspace, lim, epoch, subject, win`
+	sqlQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters ORDER BY workspace, key, quarter`
+	sqlClosings = `SELECT workspace, lim, epoch, subject, win, day, credit, kind, amount FROM closings
+ORDER BY workspace, lim, epoch, subject, win, day, credit`
+
+	eventColumns  = `workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body`
+	sqlEvents     = `SELECT ` + eventColumns + ` FROM events ORDER BY workspace, id, attempt, kind`
+	sqlCallEvents = `SELECT ` + eventColumns + ` FROM events WHERE workspace = ? AND id = ? ORDER BY at, kind, attempt`
+	sqlFundEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE workspace = ? AND kind >= 6 AND id < ? ORDER BY id DESC LIMIT ?`
+	// The range of ids is wider than that of the instants by how far a gateway's
+	// clock may be off; admitted_at decides.
+	sqlUsageEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE workspace = ? AND id >= ? AND id < ? AND admitted_at >= ? AND admitted_at < ?`
+
+	callColumns    = `workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body`
+	sqlAllCalls    = `SELECT ` + callColumns + ` FROM calls ORDER BY workspace, id`
+	sqlCall        = `SELECT ` + callColumns + ` FROM calls WHERE workspace = ? AND id = ?`
+	sqlClientCalls = `SELECT ` + callColumns + ` FROM calls
+WHERE workspace = ? AND client_id = ? AND client_id <> '' ORDER BY id DESC LIMIT ?`
+	sqlCalls = `SELECT ` + callColumns + ` FROM calls
+WHERE workspace = ?1 AND id < ?2 AND (?3 = '' OR outcome = ?3) ORDER BY id DESC LIMIT ?4`
+	sqlKeyCalls = `SELECT ` + callColumns + ` FROM calls
+WHERE workspace = ?1 AND id < ?2 AND (?3 = '' OR outcome = ?3) AND key = ?5 ORDER BY id DESC LIMIT ?4`
+)
