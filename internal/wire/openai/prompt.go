@@ -31,7 +31,11 @@ func (d *chatDecoder) messages() {
 func (d *chatDecoder) messageMember(key []byte) (role bool) {
 	switch string(key) {
 	case "role":
-		d.stringMember("messages.role")
+		if d.peek() != '"' {
+			d.wrongType("messages.role", "a string")
+		} else {
+			d.skip()
+		}
 		return true
 	case "tool_call_id", "id":
 		d.skip()

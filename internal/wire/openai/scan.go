@@ -133,30 +133,31 @@ func (s *scanner) str() (raw []byte, size int64) {
 		s.fail("expected a string")
 		return nil, 0
 	}
-	start, saved := s.i+1, 0
-	for i := start; i < len(s.b); {
-		switch c := s.b[i]; {
-		case c == '"':
-			s.i = i + 1
-			return s.b[start:i], int64(i - start - saved)
-		case c < ' ':
-			s.i = i
+	b, start, saved := s.b, s.i+1, 0
+	for i := start; i < len(b); {
+		c := b[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		s.i = i
+		if c == '"' {
+			s.i++
+			return b[start:i], int64(i - start - saved)
+		}
+		if c != '\\' {
 			s.fail("control character in a string")
 			return nil, 0
-		case c == '\\':
-			r, width := escape(s.b[i:])
-			if width == 0 {
-				s.i = i
-				s.fail("bad escape in a string")
-				return nil, 0
-			}
-			saved += width - utf8.RuneLen(r)
-			i += width
-		default:
-			i++
 		}
+		r, width := escape(b[i:])
+		if width == 0 {
+			s.fail("bad escape in a string")
+			return nil, 0
+		}
+		saved += width - utf8.RuneLen(r)
+		i += width
 	}
-	s.i = len(s.b)
+	s.i = len(b)
 	s.fail("unfinished string")
 	return nil, 0
 }
