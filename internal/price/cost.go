@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package price
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/money"
+)
+
+// Want is what a request may use at most, for its worst case (EST-2, EST-3).
+// The zero values of the fields that say "no" or "asks" are the careful ones
+// for media and the plain ones for caches: a request is text-only only when
+// its reader says so, and it writes to a cache only when its body asks.
+type Want struct {
+	// InputTokens is the estimate of all input (EST-1).
+	InputTokens int64
+	// OutputTokens is the output bound of one completion.
+	OutputTokens int64
+	// Completions multiplies the output, not the input; 0 counts as 1.
+	Completions int64
+	// ServiceTier is the tier asked for, or the provider's default_tier.
+	ServiceTier string
+	// CachesInput says that the body asks for writing to the prompt cache,
+	// CachesOneHour that it asks for one hour.
+	CachesInput   bool
+	CachesOneHour bool
+	// The media that the request certainly doesn't have: without them its
+	// tokens are held at the dearest price they could land in.
+	NoAudioInput  bool
+	NoImageInput  bool
+	NoAudioOutput bool
+	NoImageOutput bool
+}
+
+// WantOf is the worst case of a call with this estimate of its input and this
+// output bound of one completion. The canonical call counts its images; what
+// it doesn't know yet, audio and the media of the answer, stays possible.
+func WantOf(c *call.Call, inputTokens, outputTokens int64) Want {
+	return Want{
+		InputTokens: inputTokens, OutputTokens: outputTokens, Completions: c.Completions,
+		ServiceTier: c.ServiceTier, NoImageInput: c.Prompt.Images == 0,
+	}
+}
+
+// Charge is what u costs: exact, rounded up once (MON-2). The length of the
+// input chooses the prices of the whole request, and the service tier that was
+// served its factor (USE-2). A part that was used and has no price is
+// ErrUnpriced; a cost that doesn't fit is money.ErrOverflow.
+func (r *Row) Charge(u call.Usage) (money.Nanos, error) {
+	return r.cost(r.tierFor(u.InputTotal()), u, r.factor(u.ServiceTier))
+}
+
+// Worst is the most that a request within w can be charged, whatever part its
+// tokens land in (EST-3): the dearest tier up to its length, the dearer of the
+// service tier asked for and the standard one, which providers fall back to.
+// Text without a price is ErrUnpriced when the request may use any.
+func (r *Row) Worst(w Want) (money.Nanos, error) {
+	factor := r.factor(w.ServiceTier)
+	if factor.less(one) {
+		factor = one
+	}
+	worst := money.Nanos(0)
+	for t := base; t < len(r.Tiers); t++ {
+		if t != base && r.Tiers[t].AboveTokens >= w.InputTokens {
+			continue
+		}
+		n, err := r.cost(t, w.dearest(r.rates(t)), factor)
+		if err != nil {
+			return 0, err
+		}
+		worst = max(worst, n)
+	}
+	return worst, nil
+}
+
+// Preview is what a plain text request of so many tokens costs: what a price
+// means, shown before it is kept.
+func Preview(r *Row, inputTokens, outputTokens int64) (money.Nanos, error) {
+	return r.Charge(call.Usage{Input: inputTokens, Output: outputTokens, Requests: 1})
+}
+
+// PricesTier reports whether the row has a factor for a served service tier.
+// Where it has none, the tier costs what the standard one costs, and callers
+// that were served one mark the event.
+func (r *Row) PricesTier(name string) bool {
+	_, ok := r.Factors[name]
+	return ok || r.Free
+}
+
+// cost is the one way from units to money: u at the prices of tier t, tokens
+// scaled by factor.
+func (r *Row) cost(t int, u call.Usage, factor Fraction) (money.Nanos, error) {
+	if r.IsEmpty() {
+		return 0, fmt.Errorf("model %q %w", r.Model, ErrUnpriced)
+	}
+	var sum money.Sum
+	requests := u.Requests
+	prices := r.rates(t)
+	for p, n := range units(u) {
+		switch {
+		case n < 0:
+			return 0, fmt.Errorf("%s of model %q: %w", parts[p].name, r.Model, ErrUsage)
+		case n == 0:
+			continue
+		case prices[p] == nil:
+			return 0, fmt.Errorf("%s of model %q %w", parts[p].name, r.Model, ErrUnpriced)
+		}
+		if err := sum.Add(*prices[p], n); err != nil {
+			return 0, fmt.Errorf("pricing %s of model %q: %w", parts[p].name, r.Model, err)
+		}
+		// Tokens come from at least one request, whether it was counted or not.
+		requests = max(requests, 1)
+	}
+	if err := sum.Scale(factor.Num, factor.Den); err != nil {
+		return 0, fmt.Errorf("pricing a service tier of model %q: %w", r.Model, err)
+	}
+	if err := r.addRequests(&sum, requests); err != nil {
+		return 0, err
+	}
+	return sum.Nanos()
+}
+
+func (r *Row) addRequests(sum *money.Sum, requests int64) error {
+	if requests < 0 {
+		return fmt.Errorf("requests of model %q: %w", r.Model, ErrUsage)
+	}
+	if r.PerRequest == nil || r.Free {
+		return nil
+	}
+	hi, lo := bits.Mul64(uint64(*r.PerRequest), uint64(requests))
+	if hi != 0 || lo > math.MaxInt64 {
+		return fmt.Errorf("pricing requests of model %q: %w", r.Model, money.ErrOverflow)
+	}
+	return sum.AddNanos(money.Nanos(lo))
+}
+
+// tierFor is the tier of a request with so many tokens of input.
+func (r *Row) tierFor(inputTokens int64) int {
+	found := base
+	for t := range r.Tiers {
+		above := r.Tiers[t].AboveTokens
+		if above < inputTokens && (found == base || above > r.Tiers[found].AboveTokens) {
+			found = t
+		}
+	}
+	return found
+}
+
+// dearest is the usage within w that costs most at these prices: all input in
+// its dearest possible part and all output in its own. Text is always
+// possible, so that text without a price is found out here and not at the end.
+func (w Want) dearest(prices rates) call.Usage {
+	u := call.Usage{Requests: 1}
+	completions := max(w.Completions, 1)
+	output := w.OutputTokens
+	if output > math.MaxInt64/completions {
+		output = math.MaxInt64
+	} else {
+		output *= completions
+	}
+	*dearestOf(prices, []possible{
+		{partInput, true, &u.Input},
+		{partCachedInput, true, &u.CachedInput},
+		{partCacheWrite5m, w.CachesInput || w.CachesOneHour, &u.CacheWrite5m},
+		{partCacheWrite1h, w.CachesOneHour, &u.CacheWrite1h},
+		{partAudioInput, !w.NoAudioInput, &u.AudioInput},
+		{partCachedAudioInput, !w.NoAudioInput, &u.CachedAudioInput},
+		{partImageInput, !w.NoImageInput, &u.ImageInput},
+	}) = w.InputTokens
+	*dearestOf(prices, []possible{
+		{partOutput, true, &u.Output},
+		{partAudioOutput, !w.NoAudioOutput, &u.AudioOutput},
+		{partImageOutput, !w.NoImageOutput, &u.ImageOutput},
+	}) = output
+	return u
+}
+
+// possible is a part that tokens could land in, and its place in a usage.
+type possible struct {
+	part  part
+	can   bool
+	count *int64
+}
+
+// dearestOf is the place of the dearest part that is possible; of the first,
+// the text, when that has no price.
+func dearestOf(prices rates, list []possible) *int64 {
+	found := list[0]
+	if prices[found.part] == nil {
+		return found.count
+	}
+	for _, p := range list[1:] {
+		if p.can && prices[p.part] != nil && *prices[p.part] > *prices[found.part] {
+			found = p
+		}
+	}
+	return found.count
+}
+
+// add is a + b for counts; it saturates, and stays below zero if either is.
+func add(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return min(a, b)
+	}
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}

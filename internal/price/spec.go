@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package price
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/internal/money"
+)
+
+// The keys of a price beside the names of parts. Nested maps are written as
+// dotted keys: above.200000.input, factor.flex.
+const (
+	keyFree       = "free"
+	keyConfirm    = "confirm"
+	keyPerRequest = "per_request"
+	keyAbove      = "above"
+	keyFactor     = "factor"
+)
+
+// WordFree is the scalar that stands for an explicit price of zero.
+const WordFree = "free"
+
+const (
+	maxTiers       = 16
+	maxFactors     = 16
+	maxFactorName  = 32
+	maxModelName   = 200
+	maxAboveTokens = 1_000_000_000
+)
+
+// FieldError is a price that was refused, with the key that it stands under,
+// so that the reader of a file can name the line.
+type FieldError struct {
+	Field string
+	Err   error
+}
+
+func (e *FieldError) Error() string {
+	if e.Field == "" {
+		return "price: " + e.Err.Error()
+	}
+	return fmt.Sprintf("price field %.80q: %s", e.Field, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Spec is a price as somebody wrote it: either Word, which can only be "free",
+// or Fields, decimal strings of dollars per million tokens by key. Keys are
+// input, cached_input, cache_write_5m, cache_write_1h, output, audio_input,
+// cached_audio_input, audio_output, image_input, image_output; per_request
+// (dollars per request); above.<tokens>.<part> for tiers; factor.<tier> for
+// service tiers ("1/2" or "0.5"); confirm ("true") for prices over 10,000
+// dollars. Who reads a null leaves its key out: it is "not set".
+type Spec struct {
+	Word   string
+	Fields map[string]string
+}
+
+// ParseSpec reads the price that a file or an API declares for a model. The
+// row is an override. Errors are *FieldError.
+func ParseSpec(model string, s Spec) (*Row, error) {
+	b := newBuilder(&Row{Model: model, Source: SourceOverride})
+	switch {
+	case s.Word != "" && len(s.Fields) != 0:
+		return nil, &FieldError{"", errors.New("is either a word or a map of prices")}
+	case s.Word == WordFree:
+		b.row.Free = true
+	case s.Word != "":
+		return nil, &FieldError{"", fmt.Errorf("%.40q is neither %q nor a map of prices", s.Word, WordFree)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Fields)) {
+		if err := b.set(key, s.Fields[key]); err != nil {
+			return nil, err
+		}
+	}
+	return b.finish()
+}
+
+// builder makes a row out of keys and values, whoever wrote them.
+type builder struct {
+	row       *Row
+	confirmed bool
+	// dear is the first key whose price needs confirmation.
+	dear string
+}
+
+func newBuilder(row *Row) *builder { return &builder{row: row} }
+
+// set takes one price.
+func (b *builder) set(key, value string) error {
+	if err := b.parse(key, value); err != nil {
+		return &FieldError{key, err}
+	}
+	return nil
+}
+
+func (b *builder) parse(key, value string) error {
+	head, rest, nested := strings.Cut(key, ".")
+	switch {
+	case !nested && (head == keyFree || head == keyConfirm):
+		return b.parseSwitch(head, value)
+	case !nested && head == keyPerRequest:
+		return b.parsePerRequest(value)
+	case nested && head == keyAbove:
+		return b.parseTier(rest, value)
+	case nested && head == keyFactor:
+		return b.parseFactor(rest, value)
+	}
+	return b.parseRate(b.row.fields(), key, value)
+}
+
+func (b *builder) parseSwitch(key, value string) error {
+	if value != "true" && value != "false" {
+		return errors.New("is neither true nor false")
+	}
+	if key == keyFree {
+		b.row.Free = value == "true"
+	} else {
+		b.confirmed = value == "true"
+	}
+	return nil
+}
+
+func (b *builder) parsePerRequest(value string) error {
+	n, err := money.ParseUSD(value)
+	if err != nil {
+		return err
+	}
+	if n > money.Nanos(money.MaxPrice) {
+		b.needConfirm(keyPerRequest)
+	}
+	b.row.PerRequest = &n
+	return nil
+}
+
+func (b *builder) parseRate(fields [partCount]**money.PerMillion, name, value string) error {
+	p, ok := partNamed(name)
+	if !ok {
+		return errors.New("is no price that is known here")
+	}
+	rate, err := money.ParsePerMillionConfirmed(value)
+	if err != nil {
+		return err
+	}
+	if rate > money.MaxPrice {
+		b.needConfirm(name)
+	}
+	*fields[p] = &rate
+	return nil
+}
+
+func (b *builder) parseTier(key, value string) error {
+	text, name, _ := strings.Cut(key, ".")
+	above, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || above < 1 || above > maxAboveTokens || strconv.FormatInt(above, 10) != text {
+		return fmt.Errorf("threshold is not a whole number of tokens from 1 to %d", maxAboveTokens)
+	}
+	i, found := slices.BinarySearchFunc(b.row.Tiers, above, func(t Tier, above int64) int {
+		return int(t.AboveTokens - above)
+	})
+	if !found {
+		if len(b.row.Tiers) == maxTiers {
+			return fmt.Errorf("more than %d tiers", maxTiers)
+		}
+		b.row.Tiers = slices.Insert(b.row.Tiers, i, Tier{AboveTokens: above})
+	}
+	return b.parseRate(b.row.Tiers[i].fields(), name, value)
+}
+
+func (b *builder) parseFactor(name, value string) error {
+	if !isTierName(name) {
+		return fmt.Errorf("service tier is not 1 to %d of [a-z0-9_-]", maxFactorName)
+	}
+	f, err := ParseFraction(value)
+	if err != nil {
+		return err
+	}
+	if b.row.Factors == nil {
+		b.row.Factors = make(map[string]Fraction)
+	}
+	b.row.Factors[name] = f
+	if len(b.row.Factors) > maxFactors {
+		return fmt.Errorf("more than %d service tiers", maxFactors)
+	}
+	return nil
+}
+
+func isTierName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxFactorName
+}
+
+func (b *builder) needConfirm(key string) {
+	if b.dear == "" {
+		b.dear = key
+	}
+}
+
+// finish checks the row as a whole and seals it.
+func (b *builder) finish() (*Row, error) {
+	r := b.row
+	switch {
+	case b.dear != "" && !b.confirmed:
+		return nil, &FieldError{b.dear, ErrConfirm}
+	case r.Free && (r.PerRequest != nil || len(r.Tiers) != 0 || read(r.fields()) != rates{}):
+		return nil, &FieldError{keyFree, errors.New("stands beside prices")}
+	case len(r.Model) > maxModelName:
+		return nil, &FieldError{"model", fmt.Errorf("is longer than %d bytes", maxModelName)}
+	case r.Source != SourceOverride && r.Source != SourceImported && r.Source != SourceBuiltIn:
+		return nil, &FieldError{"source", fmt.Errorf("%.40q is no source of prices", r.Source)}
+	case r.ValidFromMicros < 0:
+		return nil, &FieldError{"valid_from_micros", errors.New("is below zero")}
+	}
+	if r.Date != "" {
+		if _, err := parseDate(r.Date); err != nil {
+			return nil, &FieldError{"date", err}
+		}
+	}
+	return r.Seal(), nil
+}
+
+// parseDate is the first instant, in Unix microseconds, of a day in UTC.
+func parseDate(day string) (micros int64, err error) {
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is no date like 2006-01-02", day)
+	}
+	return t.UnixMicro(), nil
+}
