@@ -14,6 +14,9 @@ func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) 
 		}
 		return r
 	}
+	if c.Kind == KindBucket {
+		b.restart(c.Counter)
+	}
 	s, in, once := b.peek(c.Counter, c.Kind), b.at, false
 	if moved != nil {
 		in, once = moved.At, b.disown(&s, c, moved)
@@ -35,6 +38,15 @@ func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) 
 		r.Pass, r.WaitMicros, r.Reason = true, 0, ""
 	}
 	return r
+}
+
+// restart brings a bucket that lies in the future to the present, its amount
+// kept (ENGINE 7). It is the one thing that a refusal writes: a full bucket
+// admits nothing, and would else wait until the clock has caught up.
+func (b *batch) restart(c Counter) {
+	if s := b.page.Counters[c]; s != nil && s.At > b.at {
+		b.touch(c, KindBucket).At = b.at
+	}
 }
 
 // disown takes what a reservation holds on a check's counter out of s, and tells
