@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulator is a simulated provider: it speaks the OpenAI wire protocol
+// (POST /v1/chat/completions whole and streamed, GET /v1/models), answers the
+// same request with the same bytes, misbehaves exactly as it is told to, and
+// keeps a bill of the tokens it served, so that a ledger can be compared with
+// it. It knows no prices and no limits.
+//
+// # Scripts
+//
+// What a request meets is a [Behaviour]. It comes from the model name, which
+// survives any gateway, or from a [Script], a function that a test sets. A
+// model name is
+//
+//	NAME [ "?" SETTING { "&" SETTING } ]
+//
+// with NAME of 1 to 200 bytes of [A-Za-z0-9._:/@+-]. Every NAME is served; the
+// answer carries it without its settings. A setting is KEY=VALUE or a bare
+// flag, each at most once, in any order; anything else is refused with 400
+// invalid_model_script. Whole numbers have no sign and no leading zeros,
+// durations are those of time.ParseDuration and not negative.
+//
+//	in=N           prompt tokens; else ceil(bytes of message text / 4)
+//	out=N          output tokens of each choice; else 16 to 48, by the text
+//	cached=N       of the prompt tokens, read from a cache
+//	reasoning=N    of the output tokens, not visible as text
+//	bytes=N        bytes of text of each choice; else 4 a visible token
+//	chunk=N        visible tokens in one content event; else 4
+//	latency=D      time before the headers
+//	gap=D          time between two writes of a stream
+//	usage=MODE     how usage is reported, see [UsageMode]
+//	status=N       answer with this error status, 400 to 599
+//	retry=N        its Retry-After, in seconds
+//	refuse=FIELD   400 that names FIELD when the body has it: stream_options,
+//	               max_tokens or max_completion_tokens
+//	cut=POINT      reset the connection there
+//	close=POINT    close the connection there, in mid-answer
+//	hang=POINT     say nothing more until the client goes
+//	error=POINT    an error event there, then the end, without [DONE]
+//	end=POINT      an orderly end of the body there, without [DONE]
+//	split=N        write each event in N pieces
+//	join=N         write N events at once
+//	tier=NAME      service_tier of the answer
+//	as=NAME        model of the answer
+//	crlf           lines of the stream end in CR LF
+//	ping           a comment line before each event
+//	gzip           compress when the client accepts it
+//	invalid        the whole answer, or the second content event, is broken JSON
+//	echo           errors repeat the credential; without status, 401
+//	ignore         go on although the client has gone
+//	unbounded      pay no heed to the request's output bound
+//	free           bill nothing for this request
+//
+// POINT is "headers" (before them), "after:N" (after N content events), "usage"
+// (after the content and the finish reason, before the usage) or "done" (before
+// [DONE], or before the last byte of a whole answer). At most one of cut, close,
+// hang, error and end may be given. A whole answer is broken in the middle of
+// its text where its stream would have been; error makes it an error object with
+// status 200. A point that the answer never reaches breaks nothing.
+//
+// # The bill
+//
+// An answered request is billed its prompt and its output. One that broke off
+// or lost its client is billed the prompt and the output produced so far, with
+// these exceptions: errors, answers of broken JSON and answers broken before any
+// output are free (usage=always bills an error in full); a whole answer is
+// produced in one piece as soon as the request is accepted, so a client that
+// goes away before a whole answer is billed for it. What is reported
+// as usage never changes what is billed. Everything is booked, and the request
+// is out of flight, before the last byte of its answer is written.
+package simulator
