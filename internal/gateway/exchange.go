@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -116,14 +117,9 @@ func (x *exchange) tooLarge() *fault.Fault {
 // read takes the body in and decodes what the checks need. An inactive key
 // comes before a body that cannot be read (ORD-2).
 func (x *exchange) read() bool {
-	body, err := readBody(http.MaxBytesReader(x.w, x.r.Body, x.g.MaxBodyBytes), x.r.ContentLength)
-	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			x.refuse(x.tooLarge())
-		} else {
-			x.refuse(fault.New(fault.InvalidRequest, "the body could not be read to its end: %v", err))
-		}
+	body, f := x.readBody()
+	if f != nil {
+		x.refuse(f)
 		return false
 	}
 	c, f := x.protocol.Decode(body)
@@ -134,11 +130,37 @@ func (x *exchange) read() bool {
 		x.refuse(f)
 		return false
 	}
+	if len(c.StateIDs) > 0 {
+		// DIS-8: only what this workspace made through this gateway may be named,
+		// and nothing records that yet.
+		x.refuse(fault.New(fault.NotFound, "the request names %q, state kept by a provider that was not made through this gateway; send its content instead", c.StateIDs[0]))
+		return false
+	}
 	x.body, x.call = body, c
 	return true
 }
 
-func readBody(r io.Reader, length int64) ([]byte, error) {
+// readBody reads within the bounds of size and time. The deadline is lifted
+// afterwards: left in place it would end a long stream with it.
+func (x *exchange) readBody() ([]byte, *fault.Fault) {
+	control := http.NewResponseController(x.w)
+	_ = control.SetReadDeadline(time.Now().Add(x.g.BodyTimeout)) // not every writer can; then the client bounds itself
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	body, err := readUpTo(http.MaxBytesReader(x.w, x.r.Body, x.g.MaxBodyBytes), x.r.ContentLength)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.As(err, &tooLarge):
+		return nil, x.tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fault.New(fault.InvalidRequest, "the body took longer than %s to arrive", x.g.BodyTimeout)
+	default:
+		return nil, fault.New(fault.InvalidRequest, "the body could not be read to its end")
+	}
+}
+
+func readUpTo(r io.Reader, length int64) ([]byte, error) {
 	if length > 0 {
 		body := make([]byte, length)
 		n, err := io.ReadFull(r, body)

@@ -105,14 +105,16 @@ type Options struct {
 	// reservation lives without renewal (WEIR_RESERVATION_HOLD).
 	Process    string
 	HoldMicros int64
-	// MaxBodyBytes bounds a request's body.
+	// MaxBodyBytes bounds a request's body, BodyTimeout the time it may take.
 	MaxBodyBytes int64
+	BodyTimeout  time.Duration
 }
 
 // Default bounds.
 const (
 	DefaultHoldMicros   = int64(30 * time.Minute / time.Microsecond)
 	DefaultMaxBodyBytes = 32 << 20
+	DefaultBodyTimeout  = time.Minute
 	// staleTries: an admission built on an old snapshot is built again so often.
 	staleTries = 3
 )
@@ -130,6 +132,9 @@ func New(o Options) *Gateway {
 	}
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if o.BodyTimeout == 0 {
+		o.BodyTimeout = DefaultBodyTimeout
 	}
 	g := &Gateway{Options: o}
 	g.routes = g.table()
