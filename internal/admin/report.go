@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import "github.com/weirhq/weir/internal/admit"
+
+// Requests and answers of funds, reports, prices and the rest.
+
+// FundRequest books an entry. Sending it again with the same IdempotencyKey
+// books nothing more.
+type FundRequest struct {
+	IdempotencyKey string `header:"Idempotency-Key"`
+	Body           FundFields
+}
+
+// FundFields are a top-up or credit, which are above zero, or an adjustment,
+// which is signed and says why (SPEC BAL-5).
+type FundFields struct {
+	Kind   string `json:"kind" enum:"top_up,credit,adjustment"`
+	Amount string `json:"amount" doc:"dollars, a decimal string of at most 9 places"`
+	Reason string `json:"reason,omitempty" doc:"required for an adjustment, at most 500 characters"`
+
+	raw []byte
+}
+
+// BalanceRequest asks for the workspace's funds.
+type BalanceRequest struct{}
+
+// BalanceAnswer is a workspace's funds in dollars. Entry is the one that was
+// booked; Replayed says that it had been booked before.
+type BalanceAnswer struct {
+	Workspace  string     `json:"workspace"`
+	Funds      string     `json:"funds" doc:"open, prepaid or prepaid_hold"`
+	Balance    string     `json:"balance" doc:"what was paid in less what was spent"`
+	CreditLine string     `json:"credit_line"`
+	Held       string     `json:"held" doc:"by running requests; prepaid_hold only"`
+	Available  string     `json:"available"`
+	Entry      *FundEntry `json:"entry,omitempty"`
+	Replayed   bool       `json:"replayed,omitempty"`
+}
+
+// FundEntriesRequest asks for entries, the newest first.
+type FundEntriesRequest struct {
+	Cursor string `query:"cursor"`
+	Limit  int    `query:"limit" doc:"1 to 1000, 100 when left out"`
+}
+
+// FundEntriesAnswer is one page; an empty NextCursor ends the list.
+type FundEntriesAnswer struct {
+	Entries    []FundEntry `json:"entries"`
+	NextCursor string      `json:"next_cursor,omitempty"`
+}
+
+// FundEntry is one top-up, credit or adjustment.
+type FundEntry struct {
+	ID     string `json:"id"`
+	Kind   string `json:"kind"`
+	Amount string `json:"amount"`
+	At     string `json:"at"`
+	Reason string `json:"reason,omitempty"`
+	Actor  string `json:"actor,omitempty"`
+}
+
+// UsageRequest asks for what requests used. From and To are local dates of the
+// workspace's zone, or instants; both may be left out: the last 30 days up to
+// now. From is in it; a To that is a date is in it too.
+type UsageRequest struct {
+	By   string `query:"by" doc:"by commas: key, model, provider, user, team, project, day"`
+	From string `query:"from" doc:"2006-01-02 or RFC 3339"`
+	To   string `query:"to" doc:"2006-01-02 (that day included) or RFC 3339"`
+}
+
+// UsageAnswer is usage by group, and in all.
+type UsageAnswer struct {
+	From     string     `json:"from"`
+	To       string     `json:"to"`
+	TimeZone string     `json:"time_zone"`
+	By       []string   `json:"by"`
+	Rows     []UsageRow `json:"rows"`
+	Total    UsageRow   `json:"total"`
+}
+
+// UsageRow is one group. Only the fields that were asked for are set.
+type UsageRow struct {
+	Key      string `json:"key,omitempty" doc:"id"`
+	KeyName  string `json:"key_name,omitempty"`
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	User     string `json:"user,omitempty"`
+	Team     string `json:"team,omitempty"`
+	Project  string `json:"project,omitempty"`
+	Day      string `json:"day,omitempty"`
+	Spend    string `json:"spend"`
+	Tokens   int64  `json:"tokens"`
+	Requests int64  `json:"requests"`
+}
+
+// RequestListRequest asks for ended and refused requests, the newest first.
+type RequestListRequest struct {
+	Key      string `query:"key" doc:"id or name"`
+	Outcome  string `query:"outcome" doc:"settled, swept, voided, undone or refused"`
+	ClientID string `query:"client_id" doc:"the client's own X-Request-Id: every request that carried it"`
+	Cursor   string `query:"cursor"`
+	Limit    int    `query:"limit" doc:"1 to 1000, 100 when left out"`
+}
+
+// RequestListAnswer is one page; an empty NextCursor ends the list.
+type RequestListAnswer struct {
+	Requests   []RequestSummary `json:"requests"`
+	NextCursor string           `json:"next_cursor,omitempty"`
+}
+
+// RequestSummary is one line of the call log. A Count above 1 stands for that
+// many refusals of one key and code.
+type RequestSummary struct {
+	ID       string `json:"id"`
+	At       string `json:"at"`
+	Outcome  string `json:"outcome" doc:"running, settled, swept, voided, undone or refused"`
+	Code     string `json:"code,omitempty"`
+	Key      string `json:"key,omitempty"`
+	KeyName  string `json:"key_name,omitempty"`
+	User     string `json:"user,omitempty"`
+	Team     string `json:"team,omitempty"`
+	Project  string `json:"project,omitempty"`
+	Model    string `json:"model,omitempty" doc:"that served, or would have"`
+	Provider string `json:"provider,omitempty"`
+	Spend    string `json:"spend"`
+	Tokens   int64  `json:"tokens"`
+	ClientID string `json:"client_id,omitempty"`
+	Count    int64  `json:"count"`
+}
+
+// RequestShowRequest names one request by our id.
+type RequestShowRequest struct {
+	ID string `path:"id" doc:"X-Weir-Request-Id"`
+}
+
+// RequestAnswer explains one request: every check in its order with what it
+// saw, the estimate, the price and the charge (SPEC ADM-7).
+type RequestAnswer struct {
+	RequestSummary
+	EndedAt    string        `json:"ended_at,omitempty"`
+	Door       string        `json:"door,omitempty"`
+	ModelSent  string        `json:"model_sent,omitempty"`
+	Stream     bool          `json:"stream,omitempty"`
+	Message    string        `json:"message,omitempty" doc:"of a refusal by the model policy"`
+	Generation int64         `json:"generation" doc:"of the configuration that decided"`
+	Place      int32         `json:"place" doc:"in the batch that decided at this instant"`
+	Checks     []CheckView   `json:"checks"`
+	Estimate   *EstimateView `json:"estimate,omitempty"`
+	PriceID    string        `json:"price_id,omitempty"`
+	Price      *PriceView    `json:"price,omitempty" doc:"absent when the row is not in force any more"`
+	End        *EndView      `json:"end,omitempty"`
+	Events     []EventView   `json:"events"`
+}
+
+// CheckView is one limit as the decision saw it. Figures are in the limit's own
+// unit: dollars for spend.
+type CheckView struct {
+	Place     int    `json:"place" doc:"from 1, in the published order"`
+	ID        string `json:"limit_id"`
+	Name      string `json:"name"`
+	Scope     string `json:"scope"`
+	Origin    string `json:"origin,omitempty"`
+	Metric    string `json:"metric,omitempty"`
+	Window    string `json:"window,omitempty"`
+	Admission string `json:"admission" doc:"track, observe, reserve or take"`
+	Amount    string `json:"amount,omitempty"`
+	Used      string `json:"used,omitempty"`
+	Held      string `json:"held,omitempty"`
+	Wanted    string `json:"wanted,omitempty"`
+	ResetsAt  string `json:"resets_at,omitempty"`
+	Code      string `json:"code,omitempty" doc:"with which it refuses"`
+	Verdict   string `json:"verdict" doc:"pass, refused, or would refuse when an earlier check had refused"`
+}
+
+// EstimateView is the worst case that was admitted (SPEC EST-1 to EST-3).
+type EstimateView struct {
+	TextBytes    int64  `json:"text_bytes"`
+	Messages     int64  `json:"messages"`
+	Tools        int64  `json:"tools"`
+	Images       int64  `json:"images"`
+	InputTokens  int64  `json:"input_tokens"`
+	OutputTokens int64  `json:"output_tokens" doc:"the bound, for all completions"`
+	Completions  int64  `json:"completions"`
+	Worst        string `json:"worst" doc:"dollars"`
+}
+
+// EndView is how a request ended.
+type EndView struct {
+	Outcome       string       `json:"outcome"`
+	Status        int          `json:"status,omitempty" doc:"of the provider"`
+	AnsweredModel string       `json:"answered_model,omitempty"`
+	Marks         []string     `json:"marks,omitempty"`
+	Charge        string       `json:"charge" doc:"dollars"`
+	Usage         *admit.Usage `json:"usage,omitempty"`
+	SentAt        string       `json:"sent_at,omitempty"`
+	FirstByteAt   string       `json:"first_byte_at,omitempty"`
+	EndedAt       string       `json:"ended_at,omitempty"`
+}
+
+// EventView is one append-only entry of a request.
+type EventView struct {
+	Kind     string       `json:"kind"`
+	Attempt  int32        `json:"attempt"`
+	At       string       `json:"at"`
+	Model    string       `json:"model,omitempty"`
+	Provider string       `json:"provider,omitempty"`
+	PriceID  string       `json:"price_id,omitempty"`
+	Spend    string       `json:"spend"`
+	Tokens   int64        `json:"tokens"`
+	Reason   string       `json:"reason,omitempty"`
+	Actor    string       `json:"actor,omitempty"`
+	Usage    *admit.Usage `json:"usage,omitempty"`
+	Charges  []ChargeView `json:"charges"`
+}
+
+// ChargeView is what an event added to one counter, in the counter's unit:
+// dollars for spend.
+type ChargeView struct {
+	Limit   string `json:"limit"`
+	Subject string `json:"subject,omitempty"`
+	Amount  string `json:"amount"`
+	Credit  bool   `json:"credit,omitempty"`
+}
+
+// VerifyRequest recomputes every counter of the store from its events (SPEC
+// RES-7). Progress, if set, hears of it now and then; not over HTTP.
+type VerifyRequest struct {
+	Progress func(VerifyCounts) `json:"-"`
+}
+
+// VerifyCounts says how much was looked at.
+type VerifyCounts struct {
+	Counters     int64 `json:"counters"`
+	Reservations int64 `json:"reservations"`
+	Tombstones   int64 `json:"tombstones"`
+	Closings     int64 `json:"closings"`
+	Events       int64 `json:"events"`
+	Buckets      int64 `json:"buckets" doc:"counters that refill and are not compared"`
+	Saturated    int64 `json:"saturated" doc:"counters that an overflow was cut from and cannot be compared"`
+}
+
+// VerifyAnswer lists every figure that is not what the records say.
+type VerifyAnswer struct {
+	Balanced    bool             `json:"balanced"`
+	At          string           `json:"at"`
+	Counts      VerifyCounts     `json:"counts"`
+	Differences []DifferenceView `json:"differences"`
+}
+
+// DifferenceView is one figure of one counter. Have and Want are raw: spend is
+// in nano-dollars.
+type DifferenceView struct {
+	Workspace string `json:"workspace"`
+	Limit     string `json:"limit,omitempty"`
+	Subject   string `json:"subject,omitempty"`
+	Epoch     uint32 `json:"epoch,omitempty"`
+	Window    int64  `json:"window,omitempty" doc:"its start, Unix microseconds"`
+	Request   string `json:"request,omitempty"`
+	Figure    string `json:"figure" doc:"settled, credits, held, ending, or a date"`
+	Have      int64  `json:"have"`
+	Want      int64  `json:"want"`
+}
+
+// PriceListRequest asks for prices: those of the workspace's models, then the
+// built-in catalogue's.
+type PriceListRequest struct {
+	Provider string `query:"provider" doc:"the catalogue's name of a provider"`
+	Contains string `query:"contains" doc:"a part of the model's name"`
+	Models   bool   `query:"models" doc:"the workspace's own models only"`
+	Cursor   string `query:"cursor"`
+	Limit    int    `query:"limit" doc:"1 to 1000, 100 when left out"`
+}
+
+// PriceListAnswer is one page; an empty NextCursor ends the list.
+type PriceListAnswer struct {
+	Catalogue  string       `json:"catalogue" doc:"source of the built-in prices"`
+	Date       string       `json:"date" doc:"of the built-in prices"`
+	Prices     []PriceEntry `json:"prices"`
+	NextCursor string       `json:"next_cursor,omitempty"`
+}
+
+// PriceEntry is the price of a model. Configured ones are models of the
+// workspace, the others the catalogue's.
+type PriceEntry struct {
+	Provider      string     `json:"provider"`
+	Model         string     `json:"model"`
+	Configured    bool       `json:"configured"`
+	ContextTokens int64      `json:"context_tokens,omitempty"`
+	Omitted       []string   `json:"omitted,omitempty" doc:"prices of the source that are not applied"`
+	Price         *PriceView `json:"price,omitempty" doc:"absent: unpriced"`
+}
+
+// PriceShowRequest names a model of the workspace, or with Provider one of the
+// catalogue's.
+type PriceShowRequest struct {
+	Model    string `query:"model" required:"true"`
+	Provider string `query:"provider"`
+}
+
+// PriceView is a price row: dollars per million tokens, per_request in dollars.
+type PriceView struct {
+	ID               string                       `json:"id"`
+	Model            string                       `json:"model"`
+	Source           string                       `json:"source" doc:"override, imported or built-in"`
+	Date             string                       `json:"date,omitempty"`
+	ValidFromMicros  int64                        `json:"valid_from_micros,omitempty"`
+	Unit             string                       `json:"unit"`
+	Confirm          bool                         `json:"confirm,omitempty"`
+	Free             bool                         `json:"free,omitempty"`
+	Input            string                       `json:"input,omitempty"`
+	CachedInput      string                       `json:"cached_input,omitempty"`
+	CacheWrite5m     string                       `json:"cache_write_5m,omitempty"`
+	CacheWrite1h     string                       `json:"cache_write_1h,omitempty"`
+	Output           string                       `json:"output,omitempty"`
+	AudioInput       string                       `json:"audio_input,omitempty"`
+	CachedAudioInput string                       `json:"cached_audio_input,omitempty"`
+	AudioOutput      string                       `json:"audio_output,omitempty"`
+	ImageInput       string                       `json:"image_input,omitempty"`
+	ImageOutput      string                       `json:"image_output,omitempty"`
+	PerRequest       string                       `json:"per_request,omitempty"`
+	Above            map[string]map[string]string `json:"above,omitempty" doc:"by tokens of input"`
+	Factor           map[string]string            `json:"factor,omitempty" doc:"by service tier"`
+}
+
+// PriceCostRequest prices a usage (SPEC PRC-2).
+type PriceCostRequest struct {
+	Body CostFields
+}
+
+// CostFields name a model as PriceShowRequest does, and a usage in disjoint
+// parts.
+type CostFields struct {
+	Model            string `json:"model"`
+	Provider         string `json:"provider,omitempty"`
+	Input            int64  `json:"input,omitempty"`
+	CachedInput      int64  `json:"cached_input,omitempty"`
+	CacheWrite5m     int64  `json:"cache_write_5m,omitempty"`
+	CacheWrite1h     int64  `json:"cache_write_1h,omitempty"`
+	ToolInput        int64  `json:"tool_input,omitempty"`
+	AudioInput       int64  `json:"audio_input,omitempty"`
+	CachedAudioInput int64  `json:"cached_audio_input,omitempty"`
+	ImageInput       int64  `json:"image_input,omitempty"`
+	Output           int64  `json:"output,omitempty"`
+	AudioOutput      int64  `json:"audio_output,omitempty"`
+	ImageOutput      int64  `json:"image_output,omitempty"`
+	Requests         int64  `json:"requests,omitempty" doc:"1 when left out"`
+	ServiceTier      string `json:"service_tier,omitempty" doc:"flex, batch, priority"`
+
+	raw []byte
+}
+
+// PriceCostAnswer is what a usage costs, exact and rounded up once.
+type PriceCostAnswer struct {
+	Cost  string    `json:"cost" doc:"dollars"`
+	Price PriceView `json:"price"`
+}
+
+// ModelListRequest asks for the models that the workspace has, its own and the
+// shared ones.
+type ModelListRequest struct{}
+
+// ModelListAnswer lists models by name.
+type ModelListAnswer struct {
+	Models []ModelAnswer `json:"models"`
+}
+
+// ModelRequest names one model.
+type ModelRequest struct {
+	Model string `path:"model" doc:"name or alias"`
+}
+
+// ModelAnswer is one model. Counts of 0 are not set.
+type ModelAnswer struct {
+	ID                  string     `json:"id"`
+	Name                string     `json:"name"`
+	Shared              bool       `json:"shared"`
+	Provider            string     `json:"provider"`
+	Upstream            string     `json:"upstream"`
+	ContextTokens       int64      `json:"context_tokens,omitempty"`
+	MaxOutputTokens     int64      `json:"max_output_tokens,omitempty"`
+	DefaultOutputTokens int64      `json:"default_output_tokens,omitempty"`
+	ImageTokens         int64      `json:"image_tokens,omitempty"`
+	BytesPerToken       int64      `json:"bytes_per_token,omitempty"`
+	OutputField         string     `json:"output_field,omitempty"`
+	Aliases             []string   `json:"aliases,omitempty"`
+	Price               *PriceView `json:"price,omitempty" doc:"in force; absent: unpriced"`
+	Source              string     `json:"source"`
+	Origin              string     `json:"origin,omitempty"`
+}
+
+// ProviderListRequest asks for the providers that the workspace has, its own
+// and the shared ones.
+type ProviderListRequest struct{}
+
+// ProviderListAnswer lists providers by name.
+type ProviderListAnswer struct {
+	Providers []ProviderAnswer `json:"providers"`
+}
+
+// ProviderRequest names one provider.
+type ProviderRequest struct {
+	Provider string `path:"provider"`
+}
+
+// ProviderAnswer is one provider; its credential is never shown.
+type ProviderAnswer struct {
+	ID            string   `json:"id"`
+	Name          string   `json:"name"`
+	Shared        bool     `json:"shared"`
+	Protocol      string   `json:"protocol"`
+	Dialect       string   `json:"dialect,omitempty"`
+	BaseURL       string   `json:"base_url"`
+	Auth          string   `json:"auth"`
+	AuthName      string   `json:"auth_name,omitempty"`
+	HasCredential bool     `json:"has_credential"`
+	HeaderNames   []string `json:"header_names,omitempty" doc:"their values may be secret"`
+	ClientGone    string   `json:"client_gone,omitempty"`
+	StreamUsage   string   `json:"stream_usage"`
+	Source        string   `json:"source"`
+	Origin        string   `json:"origin,omitempty"`
+}
+
+// AuditListRequest asks for changes, the newest first.
+type AuditListRequest struct {
+	Cursor string `query:"cursor"`
+	Limit  int    `query:"limit" doc:"1 to 1000, 100 when left out"`
+}
+
+// AuditListAnswer is one page; an empty NextCursor ends the list.
+type AuditListAnswer struct {
+	Entries    []AuditEntry `json:"entries"`
+	NextCursor string       `json:"next_cursor,omitempty"`
+}
+
+// AuditEntry is one change: who, what, before, after; never a secret (SPEC
+// ADM-3).
+type AuditEntry struct {
+	Seq    int64          `json:"seq"`
+	At     string         `json:"at"`
+	Actor  string         `json:"actor"`
+	Action string         `json:"action"`
+	Kind   string         `json:"kind"`
+	ID     string         `json:"id"`
+	Name   string         `json:"name,omitempty"`
+	Before map[string]any `json:"before,omitempty"`
+	After  map[string]any `json:"after,omitempty"`
+}
+
+// StatusRequest asks what answers.
+type StatusRequest struct{}
+
+// StatusAnswer says what answers, and what its store is.
+type StatusAnswer struct {
+	Version       string `json:"version"`
+	StartedAt     string `json:"started_at"`
+	Now           string `json:"now" doc:"by the store's clock"`
+	Store         string `json:"store" doc:"such as sqlite, memory"`
+	Durable       bool   `json:"durable" doc:"false: nothing survives a restart, and no money limit can be set"`
+	Catalogue     string `json:"catalogue"`
+	CatalogueDate string `json:"catalogue_date"`
+}
