@@ -132,9 +132,13 @@ func (b *Book) load(ops []*ledger.Op, at int64) *ledger.Page {
 	}
 	for _, op := range ops {
 		page.Generations[op.Workspace] = b.generation(op.Workspace)
-		b.open.Needs(op, at, func(c ledger.Counter, check *ledger.Check) {
+		op.Needs(func(c ledger.Counter, check *ledger.Check) {
+			s := b.counters[c]
+			if s == nil {
+				return
+			}
 			if page.Counters[c] == nil {
-				page.Counters[c] = b.counter(c)
+				page.Counters[c] = s.Clone()
 			}
 			if key, ok := shelf.Rebuilds(op, check, page.Counters[c]); ok {
 				check.Rebuild(page.Counters[c], b.keyQuarters(c.Workspace, key, ledger.RebuildFrom(at)))
@@ -148,13 +152,6 @@ func (b *Book) load(ops []*ledger.Op, at int64) *ledger.Page {
 		})
 	}
 	return page
-}
-
-func (b *Book) counter(c ledger.Counter) *ledger.State {
-	if s := b.counters[c]; s != nil {
-		return s.Clone()
-	}
-	return &ledger.State{}
 }
 
 func (b *Book) keyQuarters(workspace, key string, from int64) []ledger.QuarterSum {

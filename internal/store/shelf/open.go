@@ -93,33 +93,11 @@ func (o Open) Held() map[ledger.Counter]int64 {
 		for i := range r.Holds {
 			h := &r.Holds[i]
 			if h.Held != 0 && (h.Kind != ledger.KindGauge || !r.SlotsFreed) {
-				sums[h.Counter] += h.Held
+				sums[h.Counter] = Saturate(sums[h.Counter], h.Held)
 			}
 		}
 	}
 	return sums
-}
-
-// Needs calls counter for every counter that op needs, with the check behind it
-// (nil: a hold's), and id for every reservation. It adds what the operation
-// cannot know: the holds that its reservation has by now (it may have moved),
-// and for a Read the windows that the instant lies in.
-func (o Open) Needs(op *ledger.Op, at int64, counter func(ledger.Counter, *ledger.Check), id func(ledger.ID)) {
-	op.Needs(func(c ledger.Counter, check *ledger.Check) {
-		if op.Verb == ledger.Read && check != nil && check.Kind == ledger.KindFixed {
-			c.Window, _ = check.Window.Bounds(at)
-		}
-		counter(c, check)
-	}, func(want ledger.ID) {
-		id(want)
-		r := o[want]
-		if r == nil || op.Reservation == nil {
-			return
-		}
-		for i := range r.Holds {
-			counter(r.Holds[i].Counter, nil)
-		}
-	})
 }
 
 // maxNamed bounds the counters that an error names.

@@ -116,13 +116,13 @@ func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, er
 	if err != nil {
 		return nil, fmt.Errorf("load a batch: %w", err)
 	}
-	results, changes := ledger.Batch(&page.Page, ops, at)
-	rows, err := b.open.Rows(&page.Page, changes)
+	results, changes := ledger.Batch(page, ops, at)
+	rows, err := b.open.Rows(page, changes)
 	if err != nil {
 		return nil, err
 	}
 	if !changes.Empty() {
-		if err := b.store(&page.Page, changes, &rows, at); err != nil {
+		if err := b.store(page, changes, &rows, at); err != nil {
 			return nil, err
 		}
 	}

@@ -9,13 +9,15 @@ import (
 )
 
 // cache keeps the rows of counters that were used last. A cached state is never
-// changed, only replaced, and only after its commit (ENGINE 10); a zero one
-// stands for a row that is not there.
+// changed, only replaced, and only after its commit (ENGINE 10).
 type cache struct {
 	size  int
 	rows  map[ledger.Counter]*list.Element
 	order *list.List // of cached, the last used in front
 }
+
+// absent stands for a row that is not there.
+var absent = &ledger.State{}
 
 type cached struct {
 	counter ledger.Counter

@@ -11,23 +11,16 @@ import (
 	"github.com/weirhq/weir/internal/store/shelf"
 )
 
-// page is a batch's page. fresh counters were not cached as they are in it: read
-// from the file, or derived anew from quarters.
-type page struct {
-	ledger.Page
-	fresh []ledger.Counter
-}
-
 // load gathers what ops need, counters as working copies.
-func (b *Book) load(ops []*ledger.Op, at int64) (*page, error) {
-	p := &page{Page: ledger.Page{
+func (b *Book) load(ops []*ledger.Op, at int64) (*ledger.Page, error) {
+	p := &ledger.Page{
 		Generations: make(map[string]int64, 1), Counters: make(map[ledger.Counter]*ledger.State, 8),
 		Open: make(map[ledger.ID]*ledger.Reservation, len(ops)), Ended: make(map[ledger.ID]ledger.Ending),
-	}}
+	}
 	var failed error
 	for _, op := range ops {
 		p.Generations[op.Workspace] = b.generation(op.Workspace)
-		b.open.Needs(op, at, func(c ledger.Counter, check *ledger.Check) {
+		op.Needs(func(c ledger.Counter, check *ledger.Check) {
 			if failed == nil {
 				failed = b.loadCounter(p, op, c, check, at)
 			}
@@ -40,18 +33,22 @@ func (b *Book) load(ops []*ledger.Op, at int64) (*page, error) {
 	return p, failed
 }
 
-func (b *Book) loadCounter(p *page, op *ledger.Op, c ledger.Counter, check *ledger.Check, at int64) error {
+// loadCounter leaves out a counter without a row; the cache knows that too.
+func (b *Book) loadCounter(p *ledger.Page, op *ledger.Op, c ledger.Counter, check *ledger.Check, at int64) error {
 	s := p.Counters[c]
 	if s == nil {
-		if s = b.counters.get(c); s != nil {
-			s = s.Clone()
-		} else {
+		row := b.counters.get(c)
+		if row == nil {
 			var err error
-			if s, err = b.writer.counter(c); err != nil {
+			if row, err = b.writer.counter(c); err != nil {
 				return err
 			}
-			p.fresh = append(p.fresh, c)
+			b.counters.put(c, row)
 		}
+		if row == absent {
+			return nil
+		}
+		s = row.Clone()
 		p.Counters[c] = s
 	}
 	key, ok := shelf.Rebuilds(op, check, s)
@@ -63,13 +60,13 @@ func (b *Book) loadCounter(p *page, op *ledger.Op, c ledger.Counter, check *ledg
 		return err
 	}
 	check.Rebuild(s, quarters)
-	p.fresh = append(p.fresh, c)
+	b.counters.put(c, s.Clone()) // derived from what is committed
 	return nil
 }
 
 // loadReservation finds an open one in memory and the ending of any other in
 // the events.
-func (b *Book) loadReservation(p *page, workspace string, id ledger.ID) error {
+func (b *Book) loadReservation(p *ledger.Page, workspace string, id ledger.ID) error {
 	if r := b.open[id]; r != nil && r.Workspace == workspace {
 		p.Open[id] = r
 		return nil
@@ -86,14 +83,10 @@ func (b *Book) generation(workspace string) int64 {
 	return max(b.generations[workspace], b.generations[""])
 }
 
-// keep puts what a batch did into memory, after its commit. Copies that were
-// only read are as good as rows: they are cached where nothing was.
-func (b *Book) keep(p *page, changes *ledger.Changes, rows *shelf.Rows) {
+// keep puts what a batch did into memory, after its commit.
+func (b *Book) keep(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows) {
 	b.open.Keep(rows)
 	for _, c := range changes.Counters {
-		b.counters.put(c, p.Counters[c])
-	}
-	for _, c := range p.fresh {
 		b.counters.put(c, p.Counters[c])
 	}
 }
@@ -187,12 +180,14 @@ func (w *writer) addCall(query string, c *ledger.Call, count int64) error {
 		count, c.Encode())
 }
 
-// counter reads one row; a zero state stands for none.
+// counter reads one row; absent stands for none.
 func (w *writer) counter(c ledger.Counter) (*ledger.State, error) {
-	s := &ledger.State{}
+	s := absent
 	err := w.query(sqlCounter, func(v []driver.Value) error {
-		s.Kind, s.Settled, s.Held = ledger.Kind(integer(v[0])), integer(v[1]), integer(v[2])
-		s.Warned, s.At = uint16(integer(v[3])), integer(v[4])
+		s = &ledger.State{
+			Kind: ledger.Kind(integer(v[0])), Settled: integer(v[1]), Held: integer(v[2]),
+			Warned: uint16(integer(v[3])), At: integer(v[4]),
+		}
 		return s.DecodeInto(bytes(v[5]))
 	}, c.Workspace, c.Limit, int64(c.Epoch), c.Subject, c.Window)
 	return s, err

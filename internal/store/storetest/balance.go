@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/window"
+)
+
+// Books is everything that a snapshot shows.
+type Books struct {
+	Counters     map[ledger.Counter]ledger.State
+	Reservations []ledger.Reservation
+	Events       []ledger.Event
+	Quarters     []ledger.QuarterSum
+	Calls        []store.Call
+}
+
+// Take copies one snapshot. Counters that mean nothing are left out: a book may
+// keep such rows or not.
+func Take(ctx context.Context, v store.Verifiable) (*Books, error) {
+	b := &Books{Counters: make(map[ledger.Counter]ledger.State)}
+	err := v.View(ctx, func(r store.Reader) error {
+		return firstError(
+			r.Counters(func(c ledger.Counter, s *ledger.State) error {
+				if !s.IsZero() {
+					b.Counters[c] = *s.Clone()
+				}
+				return nil
+			}),
+			r.Reservations(func(v *ledger.Reservation) error { b.Reservations = append(b.Reservations, *v); return nil }),
+			r.Events(func(e *ledger.Event) error { b.Events = append(b.Events, *e); return nil }),
+			r.Quarters(func(q ledger.QuarterSum) error { b.Quarters = append(b.Quarters, q); return nil }),
+			r.Calls(func(c *store.Call) error { b.Calls = append(b.Calls, *c); return nil }),
+			r.Closings(func(c store.Closing) error { return fmt.Errorf("closing %+v: nothing was closed", c) }),
+		)
+	})
+	return b, err
+}
+
+func firstError(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Balance checks the books' equations (RES-7): held is what is open, settled and
+// credits are what events name, quarters are what events spent.
+func (b *Books) Balance() error {
+	held, settled, credits := b.sums()
+	for c, s := range b.Counters {
+		if s.Held != held[c] {
+			return fmt.Errorf("%+v: held %d, open reservations hold %d", c, s.Held, held[c])
+		}
+		if s.Settled != settled[c] || s.Credits != credits[c] {
+			return fmt.Errorf("%+v: settled %d credits %d, events say %d and %d", c, s.Settled, s.Credits, settled[c], credits[c])
+		}
+		if s.Saturated {
+			return fmt.Errorf("%+v is saturated", c)
+		}
+	}
+	for _, sums := range []map[ledger.Counter]int64{held, settled, credits} {
+		for c, sum := range sums {
+			if _, ok := b.Counters[c]; !ok && sum != 0 {
+				return fmt.Errorf("%+v has no row, but %d", c, sum)
+			}
+		}
+	}
+	return b.quartersAgree()
+}
+
+func (b *Books) sums() (held, settled, credits map[ledger.Counter]int64) {
+	held, settled, credits = make(map[ledger.Counter]int64), make(map[ledger.Counter]int64), make(map[ledger.Counter]int64)
+	for i := range b.Reservations {
+		for _, h := range b.Reservations[i].Holds {
+			held[h.Counter] += h.Held
+		}
+	}
+	for i := range b.Events {
+		for _, c := range b.Events[i].Charges {
+			if c.Credit {
+				credits[c.Counter] += c.Amount
+			} else {
+				settled[c.Counter] += c.Amount
+			}
+		}
+	}
+	return held, settled, credits
+}
+
+func (b *Books) quartersAgree() error {
+	type key struct {
+		workspace, key string
+		quarter        int64
+	}
+	want, have := make(map[key]int64), make(map[key]int64)
+	for i := range b.Events {
+		e := &b.Events[i]
+		switch e.Kind {
+		case ledger.EventSettled, ledger.EventSwept, ledger.EventCorrection:
+			want[key{e.Workspace, e.Subjects.Key, window.QuarterAt(e.AdmittedAt)}] += e.Spend
+		default:
+		}
+	}
+	for _, q := range b.Quarters {
+		have[key{q.Workspace, q.Key, q.Quarter}] = q.Spend
+	}
+	if !reflect.DeepEqual(want, have) {
+		return fmt.Errorf("quarters are %v, events say %v", have, want)
+	}
+	return nil
+}
+
+// balanced takes the books and checks them.
+func (d *desk) balanced(t *testing.T) *Books {
+	t.Helper()
+	return balanced(t, d.store)
+}
+
+func balanced(t *testing.T, v store.Verifiable) *Books {
+	t.Helper()
+	books, err := Take(t.Context(), v)
+	if err != nil {
+		t.Fatalf("view: %v", err)
+	}
+	if err := books.Balance(); err != nil {
+		t.Fatalf("books do not balance: %v", err)
+	}
+	return books
+}

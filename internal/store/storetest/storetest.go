@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storetest is the contract of package store as tests, run whole
+// against every driver.
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/store"
+)
+
+// Store is every role at once.
+type Store interface {
+	store.Book
+	store.Sweepable
+	store.Objects
+	store.Secrets
+	store.Log
+	store.Verifiable
+	Close() error
+}
+
+// Options are what the contract needs to say when it opens a store.
+type Options struct {
+	Clock       clock.Clock
+	AcceptClock bool
+	OnClockStep func(store.ClockStep)
+}
+
+// Driver opens stores. The same place opened again is the same store, if the
+// driver Keeps anything; an empty directory is a new one.
+type Driver struct {
+	Keeps bool
+	Open  func(ctx context.Context, place string, o Options) (Store, error)
+}
+
+// Noon is when the tests' clock starts: 2026-03-10 12:00:05 UTC.
+var Noon = time.Date(2026, 3, 10, 12, 0, 5, 0, time.UTC).UnixMicro()
+
+// ways are how the same tests reach a book.
+var ways = []struct {
+	name    string
+	tellers int
+	faulty  bool
+}{
+	{"OneTeller", 1, false},
+	{"TwoTellers", 2, false},
+	{"AFaultyStore", 2, true},
+}
+
+// Run holds a driver against the contract.
+func Run(t *testing.T, d Driver) {
+	t.Helper()
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			run := func(name string, test func(*testing.T, *desk)) {
+				t.Run(name, func(t *testing.T) {
+					c := clock.NewManual(Noon)
+					test(t, newDesk(t, d.open(t, Options{Clock: c}), c, way.tellers, way.faulty))
+				})
+			}
+			run("ConcurrentHoldsNeverPassALimit", concurrentHolds)
+			run("ARefusedRequestConsumesNothing", refusalIsFree)
+			run("SettlingTwiceChargesOnce", settleTwice)
+			run("EveryEndingReleasesWhatWasHeld", endings)
+			run("GenerationMakesOlderOperationsStale", staleGeneration)
+			run("ALateSettleCorrectsASweep", lateSettle)
+			run("AMovedReservationSettlesByAnOldCopy", movedSettle)
+			run("AnExpiredReservationIsListedAndSwept", expired)
+			run("ATopUpSentTwiceIsBookedOnce", topUpTwice)
+			run("VerifySeesOneInstantWhileOthersWrite", consistentView)
+		})
+	}
+	run := func(name string, test func(*testing.T, Driver)) {
+		t.Run(name, func(t *testing.T) { test(t, d) })
+	}
+	run("AnIdIsNeverHeldTwice", heldTwice)
+	run("TombstonesStopALateAdmission", tombstones)
+	run("FailedBatchesChangeNothing", failedBatch)
+	run("DriversAgreeOnRandomMixes", randomMixes)
+	run("TimeStandsStillOrIsBelieved", clockSteps)
+	run("AZoneChangeRebuildsDays", zoneRebuild)
+	run("ObjectsHaveVersionsAndConflicts", objectVersions)
+	run("SinceTellsWhatChanged", sinceGeneration)
+	run("RetiredObjectsComeBack", retiredComeBack)
+	run("ChangesAreAllOrNothing", changeAtomic)
+	run("SecretsAndTheirGrace", secretsGrace)
+	run("CredentialsAndTokensAreApart", credentials)
+	run("AuditIsListedNewestFirst", auditList)
+	run("TheCallLogFindsCalls", callLog)
+	run("RefusalRecordsAreBounded", refusalRecords)
+	run("UsageByKeyModelAndLocalDay", usage)
+	run("AClosedStoreIsUnavailable", closed)
+	if d.Keeps {
+		run("ReopeningGivesTheSameState", reopen)
+		run("AStartSweepsWhatIsOpen", startSweeps)
+		run("AClockFarBehindRefusesTheStart", clockBehind)
+	}
+}
+
+func (d Driver) open(t *testing.T, o Options) Store {
+	t.Helper()
+	return d.openAt(t, t.TempDir(), o)
+}
+
+func (d Driver) openAt(t *testing.T, place string, o Options) Store {
+	t.Helper()
+	s, err := d.Open(t.Context(), place, o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
