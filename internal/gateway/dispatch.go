@@ -31,6 +31,7 @@ var (
 	errTotal      = errors.New("the provider's whole time-out has passed")
 	errClientGone = errors.New("the client has gone")
 	errTerminal   = errors.New("the stream stayed open after its terminal event")
+	errStopping   = errors.New("the gateway is stopping")
 )
 
 // upstream is one attempt at a provider. Its context is not the client's: an
@@ -52,7 +53,7 @@ func (x *exchange) dispatch() (*upstream, bool) {
 		return nil, false
 	}
 	p := x.planned.Provider
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.r.Context()))
+	ctx, cancel := context.WithCancelCause(x.g.base)
 	u := &upstream{provider: p, credential: x.planned.Credential, cancel: cancel, ctx: ctx}
 	request, err := x.upstreamRequest(u)
 	if err != nil {

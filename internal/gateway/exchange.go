@@ -243,10 +243,12 @@ func (x *exchange) startRenewal() {
 	every := time.Duration(x.g.HoldMicros/3) * time.Microsecond
 	reservation := x.reservation
 	x.renewal = time.AfterFunc(every, func() {
-		x.g.Teller.Post(&ledger.Op{
+		op := &ledger.Op{
 			Verb: ledger.Renew, Workspace: reservation.Workspace, Reservation: reservation, HoldMicros: x.g.HoldMicros,
-		})
-		x.renewal.Reset(every)
+		}
+		if err := x.g.Teller.Post(op, nil); err == nil {
+			x.renewal.Reset(every)
+		}
 	})
 }
 
@@ -260,7 +262,9 @@ func (x *exchange) settle() {
 	x.renewal.Stop()
 	x.ending.EndedAt = x.g.Clock.Now()
 	x.charged = admit.Settle(x.reservation, x.planned, x.ending)
-	x.g.Teller.Post(x.charged.Op)
+	if err := x.g.Teller.Post(x.charged.Op, nil); err != nil {
+		x.g.Log.Error("a settlement could not be queued; the sweep charges its worst case", "request_id", x.id.String(), "error", err)
+	}
 	x.g.Observer.Ended(x.reservation, &x.charged, time.Since(x.started))
 }
 

@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir/internal/admit"
@@ -77,7 +78,9 @@ type Directory interface {
 // Teller decides operations durably.
 type Teller interface {
 	Submit(ctx context.Context, op *ledger.Op) (ledger.Result, error)
-	Post(op *ledger.Op)
+	// Post returns once op is queued: an admission submitted later is decided
+	// after it (RES-11). then, if any, hears of the outcome.
+	Post(op *ledger.Op, then func(ledger.Result, error)) error
 	Healthy() bool
 }
 
@@ -123,6 +126,10 @@ const (
 type Gateway struct {
 	Options
 	routes []Route
+	// running counts governed requests; stop ends what they wait for.
+	running sync.WaitGroup
+	base    context.Context
+	stop    context.CancelCauseFunc
 }
 
 // New builds a gateway.
@@ -137,6 +144,23 @@ func New(o Options) *Gateway {
 		o.BodyTimeout = DefaultBodyTimeout
 	}
 	g := &Gateway{Options: o}
+	g.base, g.stop = context.WithCancelCause(context.Background())
 	g.routes = g.table()
 	return g
+}
+
+// Drain waits until no governed request runs. When ctx ends first, what still
+// runs is cut, charged with what it has shown, and waited for (STO-4).
+func (g *Gateway) Drain(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		g.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		g.stop(errStopping)
+		<-done
+	}
 }

@@ -8,6 +8,8 @@ import "net/http"
 // either goes on or has answered the client; whatever happens, finish leaves no
 // reservation behind.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, route *Route) {
+	g.running.Add(1)
+	defer g.running.Done()
 	x := g.receive(w, r, route)
 	defer x.finish()
 	if !x.identify() {
