@@ -99,18 +99,24 @@ next:
 // LineOf returns the line of the value at path below n: of the nearest one
 // above it that the document has.
 func (n *Node) LineOf(path string) int {
-	line := n.Line
+	_, line := n.find(path)
+	return line
+}
+
+// find follows a path as far as the document has it.
+func (n *Node) find(path string) (last *Node, line int) {
+	last, line = n, n.Line
 	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		next := n.Member(part)
-		if i, err := strconv.Atoi(part); err == nil && n.Kind == Array && i >= 0 && i < len(n.Items) {
-			next = n.Items[i]
+		next := last.Member(part)
+		if i, err := strconv.Atoi(part); err == nil && last.Kind == Array && i >= 0 && i < len(last.Items) {
+			next = last.Items[i]
 		}
 		if next == nil {
 			break
 		}
-		n, line = next, next.Line
+		last, line = next, next.Line
 	}
-	return line
+	return last, line
 }
 
 // ParseJSON reads one JSON value. Names that stand twice in an object, invalid

@@ -54,10 +54,10 @@ func (p Problems) Err() error {
 	return p
 }
 
-// Join is the path of a member below path.
+// Join is the path of a member below path; either may be empty.
 func Join(path, member string) string {
-	if path == "" {
-		return member
+	if path == "" || member == "" {
+		return path + member
 	}
 	return path + "." + member
 }

@@ -5,6 +5,7 @@ package document
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,20 +31,10 @@ type tally struct {
 // it gives, null or not, and all problems by line. A field that was not asked
 // for is one.
 func Read(n *Node, fields func(*Reader)) (given map[string]bool, err error) {
-	return ReadAt("", n, fields)
-}
-
-// ReadAt is Read for an object that stands at path in a greater document.
-// The given paths are below it.
-func ReadAt(path string, n *Node, fields func(*Reader)) (given map[string]bool, err error) {
 	t := &tally{given: map[string]bool{}}
-	t.object(path, n, fields)
+	t.object("", n, fields)
 	slices.SortStableFunc(t.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	given = map[string]bool{}
-	for full := range t.given {
-		given[strings.TrimPrefix(strings.TrimPrefix(full, path), ".")] = true
-	}
-	return given, t.problems.Err()
+	return t.given, t.problems.Err()
 }
 
 func (t *tally) object(path string, n *Node, fields func(*Reader)) {
@@ -66,13 +57,7 @@ func (t *tally) fail(path string, line int, format string, args ...any) {
 
 // nearest suggests a field that was meant.
 func (r *Reader) nearest(name string) string {
-	for _, known := range slices.Sorted(func(yield func(string) bool) {
-		for a := range r.asked {
-			if !yield(a) {
-				return
-			}
-		}
-	}) {
+	for _, known := range slices.Sorted(maps.Keys(r.asked)) {
 		if squash(known) == squash(name) || strings.TrimSuffix(known, "s") == strings.TrimSuffix(name, "s") {
 			return ": write " + known
 		}
@@ -90,18 +75,29 @@ func (r *Reader) Path() string { return r.path }
 // Line is the line on which the object begins.
 func (r *Reader) Line() int { return r.node.Line }
 
+// LineOf is the line of what stands at a path below the object, or of the
+// nearest above it.
+func (r *Reader) LineOf(path string) int { return r.node.LineOf(path) }
+
 // Fail adds a problem at a field: at its line when the document has it, else at
 // the object's.
 func (r *Reader) Fail(field, format string, args ...any) {
-	line := r.node.Line
-	if n := r.node.Member(field); n != nil {
-		line = n.Line
+	r.blame(Problem{Path: field, Text: fmt.Sprintf(format, args...)})
+}
+
+// blame adds a problem whose path is below this object. A value out of the
+// environment may be a secret in the wrong place: of that, no text that quotes
+// anything is shown.
+func (r *Reader) blame(p Problem) {
+	n, line := r.node.find(p.Path)
+	if p.Line == 0 {
+		p.Line = line
 	}
-	path := r.path
-	if field != "" {
-		path = Join(path, field)
+	if n.Environment && strings.Contains(p.Text, `"`) {
+		p.Text = "the value from the environment cannot be used here"
 	}
-	r.fail(path, line, format, args...)
+	p.Path = Join(r.path, p.Path)
+	r.problems = append(r.problems, p)
 }
 
 // Add takes over the problems of a check that knows no lines; their paths are
@@ -115,15 +111,7 @@ func (r *Reader) Add(err error) {
 		r.Fail("", "%v", err)
 	}
 	for _, p := range problems {
-		line := p.Line
-		if line == 0 {
-			line = r.node.LineOf(p.Path)
-		}
-		path := r.path
-		if p.Path != "" {
-			path = Join(path, p.Path)
-		}
-		r.fail(path, line, "%s", p.Text)
+		r.blame(p)
 	}
 }
 
@@ -145,11 +133,28 @@ func (r *Reader) Give(fields ...string) {
 	}
 }
 
+// Given returns the paths below this object of the fields that the document
+// gives, null or not. A list counts as one value.
+func (r *Reader) Given() map[string]bool {
+	below := map[string]bool{}
+	for path := range r.given {
+		if rest, ok := strings.CutPrefix(path, r.path); ok {
+			below[strings.TrimPrefix(rest, ".")] = true
+		}
+	}
+	return below
+}
+
 // Later refuses fields that a coming version reads.
 func (r *Reader) Later(fields ...string) {
+	r.Refuse("is not available in this version: leave it out", fields...)
+}
+
+// Refuse refuses known fields for one reason.
+func (r *Reader) Refuse(reason string, fields ...string) {
 	for _, field := range fields {
 		if r.Node(field) != nil {
-			r.Fail(field, "is not available in this version: leave it out")
+			r.Fail(field, "%s", reason)
 		}
 	}
 }
@@ -277,12 +282,7 @@ func (r *Reader) Text(field string, parse func(string) error, clear func()) {
 }
 
 func (r *Reader) parse(field string, n *Node, parse func(string) error) {
-	err := parse(n.Text)
-	switch {
-	case err == nil:
-	case n.Environment:
-		r.Fail(field, "the value from the environment cannot be used here")
-	default:
+	if err := parse(n.Text); err != nil {
 		r.Fail(field, "%v", err)
 	}
 }
@@ -290,13 +290,17 @@ func (r *Reader) parse(field string, n *Node, parse func(string) error) {
 // Duration reads a length of time such as 500ms, 30s, 15m, 2h, 7d or 1w, in
 // microseconds.
 func (r *Reader) Duration(field string, into *int64, least, most int64) {
+	if n := r.Node(field); n != nil && n.Kind != String {
+		r.Fail(field, "must be a length of time such as 30s%s", n.is())
+		return
+	}
 	r.Text(field, func(s string) error {
 		micros, err := ParseDuration(s, least, most)
 		if err == nil {
 			*into = micros
 		}
 		return err
-	}, func() { r.Fail(field, "must be a length of time such as 30s") })
+	}, func() {})
 }
 
 // Strings reads a list of strings; null leaves it nil, an empty list does not.
@@ -346,7 +350,10 @@ func (r *Reader) Objects(field string, most int, fields func(i int, item *Reader
 		return
 	}
 	for i, item := range n.Items {
-		r.object(fmt.Sprintf("%s[%d]", Join(r.path, field), i), item, func(sub *Reader) { fields(i, sub) })
+		// A tally of its own keeps what an item gives apart from the others.
+		t := &tally{given: map[string]bool{}}
+		t.object(fmt.Sprintf("%s[%d]", Join(r.path, field), i), item, func(sub *Reader) { fields(i, sub) })
+		r.problems = append(r.problems, t.problems...)
 	}
 }
 

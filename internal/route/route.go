@@ -9,6 +9,12 @@ package route
 
 import "github.com/weirhq/weir/internal/price"
 
+// KindProvider and KindModel name the kinds of object that this package owns.
+const (
+	KindProvider = "provider"
+	KindModel    = "model"
+)
+
 // OpenAI is the one protocol that a provider can speak so far.
 const OpenAI = "openai"
 

@@ -7,6 +7,12 @@ import (
 	"github.com/weirhq/weir/internal/money"
 )
 
+// KindKey and KindWorkspace name the kinds of object that this package owns.
+const (
+	KindKey       = "key"
+	KindWorkspace = "workspace"
+)
+
 // Key is an API key: the credential that a client sends, known here by a stable
 // id and a short visible prefix. Its secret is never part of it.
 //

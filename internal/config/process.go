@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/tenant"
+)
+
+// Memory is the store that keeps nothing (SPEC BUD-6).
+const Memory = "memory"
+
+// sqlitePrefix begins the name of an embedded store; the file's path follows.
+const sqlitePrefix = "sqlite:"
+
+// The variables that override the file.
+const (
+	EnvListen      = "WEIR_LISTEN"
+	EnvAdminListen = "WEIR_ADMIN_LISTEN"
+	EnvStore       = "WEIR_STORE"
+	EnvAdminToken  = "WEIR_ADMIN_TOKEN"
+	EnvLogLevel    = "WEIR_LOG_LEVEL"
+	EnvHold        = "WEIR_RESERVATION_HOLD"
+	EnvRetention   = "WEIR_RESERVATION_RETENTION"
+)
+
+// Process is what one process needs, and no object of the store.
+type Process struct {
+	Listen      string // host:port of the models, and of all else by default
+	AdminListen string // host:port of the admin API and console; empty: Listen
+	Store       string // "sqlite:PATH" or Memory
+	AdminToken  string // empty: one is made at first start
+	TLS         TLS
+	LogLevel    string // debug, info, warn or error
+	Bounds      Bounds
+	// HoldMicros is how long a reservation stands that is neither settled nor
+	// renewed (SPEC RES-5).
+	HoldMicros int64
+	// RetentionMicros is how long the call log is kept (SPEC RES-6).
+	RetentionMicros int64
+}
+
+// TLS are the files of a certificate and its key; both are set, or none.
+type TLS struct{ Cert, Key string }
+
+// Bounds limit what clients may take of this process (SPEC STO-5).
+type Bounds struct {
+	MaxBodyBytes        int64 // of a request
+	MaxHeaderBytes      int64 // of a request
+	MaxConnections      int64 // open at one time, a listener
+	HeaderTimeoutMicros int64 // for a request's headers to arrive
+	BodyTimeoutMicros   int64 // for a request's body to arrive
+	IdleTimeoutMicros   int64 // of a connection between two requests
+	DrainMicros         int64 // for running requests to end after SIGTERM (SPEC STO-4)
+}
+
+const (
+	second = int64(1_000_000)
+	minute = 60 * second
+	hour   = 60 * minute
+	day    = 24 * hour
+
+	minHold, maxHold           = minute, day
+	minRetention, maxRetention = day, 3660 * day
+)
+
+func defaultProcess() Process {
+	return Process{
+		Listen: "127.0.0.1:8787", Store: "sqlite:weir.db", LogLevel: "info",
+		Bounds: Bounds{
+			MaxBodyBytes: 32 << 20, MaxHeaderBytes: 64 << 10, MaxConnections: 10_000,
+			HeaderTimeoutMicros: 10 * second, BodyTimeoutMicros: 2 * minute,
+			IdleTimeoutMicros: 2 * minute, DrainMicros: 30 * second,
+		},
+		HoldMicros: 30 * minute, RetentionMicros: 90 * day,
+	}
+}
+
+// StorePath is the file of an embedded store; ok is false for Memory.
+func (p *Process) StorePath() (path string, ok bool) { return strings.CutPrefix(p.Store, sqlitePrefix) }
+
+// AdminAddress is where the admin API listens.
+func (p *Process) AdminAddress() string {
+	if p.AdminListen == "" {
+		return p.Listen
+	}
+	return p.AdminListen
+}
+
+// read reads the fields of the process, all of them at the top level.
+func (p *Process) read(r *document.Reader) {
+	r.Text("listen", keep(&p.Listen, validAddress), func() { r.Fail("listen", "must be host:port") })
+	r.Text("admin_listen", keep(&p.AdminListen, validAddress), func() { p.AdminListen = "" })
+	r.Text("store", keep(&p.Store, validStore), func() { r.Fail("store", "must be sqlite:PATH or memory") })
+	r.Text("admin_token", keep(&p.AdminToken, tenant.ValidSecret), func() { p.AdminToken = "" })
+	r.Choice("log_level", &p.LogLevel, "debug", "info", "warn", "error")
+	r.Duration("reservation_hold", &p.HoldMicros, minHold, maxHold)
+	r.Duration("reservation_retention", &p.RetentionMicros, minRetention, maxRetention)
+	r.Object("tls", func(r *document.Reader) {
+		r.Need("cert", "key")
+		r.String("cert", &p.TLS.Cert)
+		r.String("key", &p.TLS.Key)
+	})
+	r.Object("bounds", p.Bounds.read)
+}
+
+func (b *Bounds) read(r *document.Reader) {
+	r.Int("max_body_bytes", &b.MaxBodyBytes, 1<<10, 1<<30)
+	r.Int("max_header_bytes", &b.MaxHeaderBytes, 4<<10, 1<<20)
+	r.Int("max_connections", &b.MaxConnections, 1, 1_000_000)
+	r.Duration("header_timeout", &b.HeaderTimeoutMicros, second, 10*minute)
+	r.Duration("body_timeout", &b.BodyTimeoutMicros, second, hour)
+	r.Duration("idle_timeout", &b.IdleTimeoutMicros, second, hour)
+	r.Duration("drain_timeout", &b.DrainMicros, second, hour)
+}
+
+// keep keeps a text that check accepts.
+func keep(into *string, check func(string) error) func(string) error {
+	return func(s string) error {
+		err := check(s)
+		if err == nil {
+			*into = s
+		}
+		return err
+	}
+}
+
+// override lets the environment have the last word. A variable that is empty
+// counts as unset.
+func (p *Process) override(env Lookup) Problems {
+	var problems Problems
+	for _, v := range []struct {
+		name string
+		set  func(string) error
+	}{
+		{EnvListen, keep(&p.Listen, validAddress)},
+		{EnvAdminListen, keep(&p.AdminListen, validAddress)},
+		{EnvStore, keep(&p.Store, validStore)},
+		{EnvAdminToken, keep(&p.AdminToken, tenant.ValidSecret)},
+		{EnvLogLevel, keep(&p.LogLevel, validLevel)},
+		{EnvHold, setDuration(&p.HoldMicros, minHold, maxHold)},
+		{EnvRetention, setDuration(&p.RetentionMicros, minRetention, maxRetention)},
+	} {
+		value, ok := env(v.name)
+		if !ok || value == "" {
+			continue
+		}
+		if err := v.set(value); err != nil {
+			problems = append(problems, Problem{Path: v.name, Text: err.Error()})
+		}
+	}
+	return problems
+}
+
+func setDuration(into *int64, least, most int64) func(string) error {
+	return func(s string) error {
+		micros, err := document.ParseDuration(s, least, most)
+		if err == nil {
+			*into = micros
+		}
+		return err
+	}
+}
+
+func validLevel(s string) error {
+	switch s {
+	case "debug", "info", "warn", "error":
+		return nil
+	default:
+		return errors.New("must be debug, info, warn or error")
+	}
+}
+
+func validAddress(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || strings.ContainsAny(host, " /") {
+		return fmt.Errorf("must be host:port such as 127.0.0.1:8787, is %s", document.Quote(s))
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return fmt.Errorf("has no port from 0 to 65535: %s", document.Quote(s))
+	}
+	return nil
+}
+
+// validStore never shows a value that may hold a password.
+func validStore(s string) error {
+	if path, ok := strings.CutPrefix(s, sqlitePrefix); ok {
+		if path == "" || strings.ContainsAny(path, "?\x00") {
+			return errors.New("sqlite: must be followed by a file's path, without parameters")
+		}
+		return nil
+	}
+	switch {
+	case s == Memory:
+		return nil
+	case strings.HasPrefix(s, "postgres:") || strings.HasPrefix(s, "postgresql:"):
+		return errors.New("PostgreSQL is not available in this version: use sqlite:PATH")
+	default:
+		return errors.New("must be sqlite:PATH or memory")
+	}
+}
