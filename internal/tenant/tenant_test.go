@@ -346,7 +346,7 @@ func TestAKeysFormIsReadStrictly(t *testing.T) {
 		`{"limits":{"rps":1}}`:                            {"limits.rps"},
 		`{"allowed_models":"gpt"}`:                        {"allowed_models"},
 		`{"allowed_models":["a",1]}`:                      {"allowed_models[1]"},
-		`{"Team":"x","nmae":"y"}`:                         {"Team", "nmae"},
+		`{"Team":"x","naem":"y"}`:                         {"Team", "naem"},
 		`{"prefix":"weir_"}`:                              {"prefix"},
 		`{"expires_at":"2026-01-01"}`:                     {"expires_at"},
 		`{"expires_at":1767225600}`:                       {"expires_at"},
