@@ -37,27 +37,46 @@ func readYAML(text []byte, env Lookup) (*document.Node, document.Problems) {
 	if bad := invalid(text); bad >= 0 {
 		return nil, document.Problems{{Line: 1 + bytes.Count(text[:bad], []byte("\n")), Text: "is not valid UTF-8"}}
 	}
-	tokens := lexer.Tokenize(string(text))
-	if problem := tooGreat(tokens); problem != nil {
-		return nil, document.Problems{*problem}
-	}
-	file, err := parseTokens(tokens)
-	if err != nil {
-		return nil, document.Problems{syntaxProblem(err)}
-	}
 	t := &tree{env: env}
-	root := &document.Node{Kind: document.Object, Line: 1}
-	for i, doc := range file.Docs {
-		if i > 0 {
-			t.fail("", line(doc), "is more than one document: remove the ---")
-			break
-		}
-		if empty(doc.Body) {
-			continue
-		}
-		root = t.node("", doc.Body, 0)
+	root, err := t.read(string(text))
+	if err != nil {
+		return nil, append(t.problems, syntaxProblem(err))
 	}
 	return root, t.problems
+}
+
+// read parses and converts. The library has panicked on malformed input before,
+// and a file that is being edited must never end a running server.
+func (t *tree) read(text string) (root *document.Node, err error) {
+	defer func() {
+		if recover() != nil {
+			root, err = nil, errors.New("malformed")
+		}
+	}()
+	tokens := lexer.Tokenize(text)
+	if problem := tooGreat(tokens); problem != nil {
+		t.problems = append(t.problems, *problem)
+		return nil, nil
+	}
+	file, err := yamlparser.Parse(tokens, 0, yamlparser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, err
+	}
+	root = &document.Node{Kind: document.Object, Line: 1}
+	for i, doc := range file.Docs {
+		if i > 0 {
+			at := 0
+			if doc.Start != nil {
+				at = doc.Start.Position.Line
+			}
+			t.fail("", at, "is more than one document: remove the ---")
+			break
+		}
+		if !empty(doc.Body) {
+			root = t.node("", doc.Body, 0)
+		}
+	}
+	return root, nil
 }
 
 // empty: a document of nothing but comments declares nothing.
@@ -79,17 +98,6 @@ func invalid(text []byte) int {
 		i += size
 	}
 	return -1
-}
-
-// parseTokens calls the library. It has panicked on malformed input before, and
-// a file that is being edited must never end a running server.
-func parseTokens(tokens token.Tokens) (file *ast.File, err error) {
-	defer func() {
-		if recover() != nil {
-			file, err = nil, errors.New("is not valid YAML")
-		}
-	}()
-	return yamlparser.Parse(tokens, 0, yamlparser.AllowDuplicateMapKey())
 }
 
 func syntaxProblem(err error) document.Problem {
