@@ -210,8 +210,7 @@ func (m *Machine) Cancel(ticket Ticket) (removed, known bool) {
 	if e.settles || e.running {
 		return false, true
 	}
-	// One that was sent before may have happened: it becomes its own undoing
-	// when its turn comes.
+	// One that was sent before may have happened: it is sent again to find out.
 	if e.op.Again {
 		return false, true
 	}
@@ -305,9 +304,6 @@ func (m *Machine) run(b *Batch) *Batch {
 	if !b.probe {
 		b.Ops = make([]*ledger.Op, len(b.entries))
 		for i, e := range b.entries {
-			if e.gone && e.op.Again && e.op.Verb == ledger.Admit {
-				e.op, e.settles = undoing(e.op, nil), true
-			}
 			b.Ops[i], e.running = e.op, true
 		}
 	}

@@ -82,6 +82,7 @@ type lane struct {
 	room    *sync.Cond // a settlement left the queue, or the lane ended
 	wake    chan struct{}
 	stop    chan struct{} // closed: leave when idle
+	blocked int           // posts that wait for room: the lane does not end before them
 	ended   bool
 }
 
@@ -196,7 +197,9 @@ func (t *Teller) enqueue(l *lane, op *ledger.Op, w *waiter) (Ticket, error) {
 		if full := t.options.Hooks.Full; full != nil && !told {
 			full(l.number, l.machine.Backlog())
 		}
+		l.blocked++
 		l.room.Wait()
+		l.blocked--
 	}
 }
 
@@ -270,7 +273,7 @@ func (t *Teller) run(l *lane) {
 		now := t.options.Clock.Now()
 		l.mu.Lock()
 		batch, until := l.machine.Next(now)
-		if batch == nil && stop == nil && l.machine.Idle() {
+		if batch == nil && stop == nil && l.blocked == 0 && l.machine.Idle() {
 			// Under the lock: a Post that comes later is refused, not lost.
 			l.ended = true
 			l.room.Broadcast()
