@@ -120,7 +120,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 			list := append([]ledger.Check(nil), all...)
 			list[last].Amount, list[last].Credit = 0, 0
 			op := admit(9, wants(cent, 10, 10), list...)
-			before, after := b.page([]*ledger.Op{op}, start), b.page([]*ledger.Op{op}, start)
+			before, after := b.page([]*ledger.Op{op}), b.page([]*ledger.Op{op})
 			results, changes := ledger.Batch(after, []*ledger.Op{op}, start+second)
 			expectRefusal(t, results[0], code)
 			if diff := cmp.Diff(before, after); diff != "" {

@@ -50,7 +50,7 @@ func newBook() *book {
 }
 
 // page loads exactly what the operations name.
-func (b *book) page(ops []*ledger.Op, at int64) *ledger.Page {
+func (b *book) page(ops []*ledger.Op) *ledger.Page {
 	p := &ledger.Page{
 		Generations: b.generations,
 		Counters:    map[ledger.Counter]*ledger.State{},
@@ -82,7 +82,7 @@ func (b *book) page(ops []*ledger.Op, at int64) *ledger.Page {
 
 // apply decides one batch and keeps what it changed.
 func (b *book) apply(at int64, ops ...*ledger.Op) []ledger.Result {
-	p := b.page(ops, at)
+	p := b.page(ops)
 	results, changes := ledger.Batch(p, ops, at)
 	for _, c := range changes.Counters {
 		b.counters[c] = p.Counters[c]

@@ -100,14 +100,14 @@ func TestAFailedRequestGivesBackTokensAndKeepsRPM(t *testing.T) {
 
 func TestASettlementRefillsAtTheNewestLimit(t *testing.T) {
 	b := newBook()
-	r := expect(t, b.one(start, admit(1, wants(0, 6000, 0), tpm(6000))), ledger.Admitted)
+	expect(t, b.one(start, admit(1, wants(0, 6000, 0), tpm(6000))), ledger.Admitted)
 	// The limit is lowered a hundredfold; the next admission brings that.
 	lowered := expectRefusal(t, b.one(start, admit(2, wants(0, 1, 0), tpm(60))), "api_key_tpm_exceeded")
 	if lowered.Reading.Used != 6000 {
 		t.Fatalf("used %d", lowered.Reading.Used)
 	}
 	b = newBook()
-	r = expect(t, b.one(start, admit(1, wants(0, 10, 0), tpm(6000))), ledger.Admitted)
+	r := expect(t, b.one(start, admit(1, wants(0, 10, 0), tpm(6000))), ledger.Admitted)
 	expect(t, b.one(start, admit(2, wants(0, 50, 0), tpm(60))), ledger.Admitted)
 	expect(t, b.one(start+10*second, settle(r.Reservation, used(0, 10))), ledger.Done)
 	got := b.one(start+10*second, &ledger.Op{Verb: ledger.Read, Workspace: workspace, Checks: []ledger.Check{tpm(60)}})

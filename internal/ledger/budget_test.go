@@ -80,7 +80,7 @@ func TestReadingShowsEveryLimitAndChangesNothing(t *testing.T) {
 	r := expect(t, b.one(start, admit(2, wants(40*cent, 1, 1), checks...)), ledger.Admitted)
 	expect(t, b.one(start, settle(r.Reservation, used(30*cent, 1))), ledger.Done)
 	expect(t, b.one(start, admit(3, wants(40*cent, 1, 1), checks...)), ledger.Admitted)
-	page := b.page([]*ledger.Op{{Checks: checks}}, start)
+	page := b.page([]*ledger.Op{{Checks: checks}})
 	results, changes := ledger.Batch(page, []*ledger.Op{{Verb: ledger.Read, Workspace: workspace, Checks: checks}}, start)
 	if !changes.Empty() {
 		t.Fatalf("changes %+v", changes)

@@ -139,7 +139,7 @@ func TestARenewalProlongsAndTouchesNoCounter(t *testing.T) {
 	b := newBook()
 	r := expect(t, b.one(start, admit(1, wants(dollar, 1, 1), everything()...)), ledger.Admitted).Reservation
 	op := end(ledger.Renew, r)
-	page := b.page([]*ledger.Op{op}, start)
+	page := b.page([]*ledger.Op{op})
 	_, changes := ledger.Batch(page, []*ledger.Op{op}, start+10*minute)
 	if len(changes.Counters) != 0 || len(changes.Replaced) != 1 || changes.Replaced[0].ExpiresAt != start+10*minute+holdFor {
 		t.Fatalf("changes %+v", changes)

@@ -68,7 +68,7 @@ func TestARefusedMoveLeavesEverythingAsItWas(t *testing.T) {
 	before := figures(b)
 	tooDear := candidate("n", wants(1001*dollar, 100, 50))
 	op := move(r, everything(), tooDear)
-	page := b.page([]*ledger.Op{op}, start)
+	page := b.page([]*ledger.Op{op})
 	results, changes := ledger.Batch(page, []*ledger.Op{op}, start)
 	expectRefusal(t, results[0], "insufficient_balance")
 	if !changes.Empty() || len(changes.Refused) != 0 {

@@ -73,15 +73,11 @@ func (m *machine) draw(t *rapid.T) *ledger.Op {
 		verbs = append(verbs, ledger.Adjust)
 	}
 	verb := rapid.SampledFrom(verbs).Draw(t, "verb")
-	switch verb {
-	case ledger.Admit:
-		return m.drawAdmission(t)
-	case ledger.Fund:
+	switch {
+	case verb == ledger.Fund:
 		m.funded++
 		return fund(1000+m.funded, rapid.Int64Range(1, 3*dollar).Draw(t, "top-up"), funds(ledger.Reserve, dollar))
-	}
-	switch {
-	case m.next == 0:
+	case verb == ledger.Admit || m.next == 0:
 		return m.drawAdmission(t)
 	case len(m.admitted) == 0 || verb == ledger.Undo && rapid.Bool().Draw(t, "by id"):
 		n := rapid.IntRange(1, m.next).Draw(t, "id")
@@ -100,6 +96,7 @@ func (m *machine) draw(t *rapid.T) *ledger.Op {
 		}
 	case ledger.Settle:
 		op.Settlement = &ledger.Settlement{Attempts: m.drawAttempts(t, r)}
+	default:
 	}
 	return op
 }

@@ -29,24 +29,36 @@ func TestVerifyNamesEveryFigureThatIsOff(t *testing.T) {
 		damage func(*book)
 		want   []ledger.Difference
 	}{
-		{"settled", func(b *book) { b.counters[budget("hard", 1, 0).Counter].Settled++ },
-			[]ledger.Difference{{Counter: budget("hard", 1, 0).Counter, Kind: ledger.KindFixed, Figure: "settled", Have: cent + 1, Want: cent}}},
-		{"credits", func(b *book) { b.counters[funds(1, 0).Counter].Credits -= cent },
-			[]ledger.Difference{{Counter: funds(1, 0).Counter, Kind: ledger.KindFunds, Figure: "credits", Have: dollar - cent, Want: dollar}}},
-		{"held", func(b *book) { b.counters[budget("hard", 1, 0).Counter].Held = 0 },
-			[]ledger.Difference{{Counter: budget("hard", 1, 0).Counter, Kind: ledger.KindFixed, Figure: "held", Have: 0, Want: 2 * cent}}},
-		{"a gauge", func(b *book) { b.counters[counter("slots")].Held = 5 },
-			[]ledger.Difference{{Counter: counter("slots"), Kind: ledger.KindGauge, Figure: "held", Have: 5, Want: 1}}},
-		{"a day", func(b *book) {
-			b.counters[counter("days")].Days.Sums[0] = 0
-			b.counters[counter("days")].Days.Sums[1] = cent
+		{
+			"settled", func(b *book) { b.counters[budget("hard", 1, 0).Counter].Settled++ },
+			[]ledger.Difference{{Counter: budget("hard", 1, 0).Counter, Kind: ledger.KindFixed, Figure: "settled", Have: cent + 1, Want: cent}},
 		},
+		{
+			"credits", func(b *book) { b.counters[funds(1, 0).Counter].Credits -= cent },
+			[]ledger.Difference{{Counter: funds(1, 0).Counter, Kind: ledger.KindFunds, Figure: "credits", Have: dollar - cent, Want: dollar}},
+		},
+		{
+			"held", func(b *book) { b.counters[budget("hard", 1, 0).Counter].Held = 0 },
+			[]ledger.Difference{{Counter: budget("hard", 1, 0).Counter, Kind: ledger.KindFixed, Figure: "held", Have: 0, Want: 2 * cent}},
+		},
+		{
+			"a gauge", func(b *book) { b.counters[counter("slots")].Held = 5 },
+			[]ledger.Difference{{Counter: counter("slots"), Kind: ledger.KindGauge, Figure: "held", Have: 5, Want: 1}},
+		},
+		{
+			"a day", func(b *book) {
+				b.counters[counter("days")].Days.Sums[0] = 0
+				b.counters[counter("days")].Days.Sums[1] = cent
+			},
 			[]ledger.Difference{
 				{Counter: counter("days"), Kind: ledger.KindDays, Figure: "2026-03-01", Have: cent, Want: 0},
 				{Counter: counter("days"), Kind: ledger.KindDays, Figure: "2026-03-02", Have: 0, Want: cent},
-			}},
-		{"a lost row", func(b *book) { delete(b.counters, counter("days")) },
-			[]ledger.Difference{{Counter: counter("days"), Kind: ledger.KindDays, Figure: "settled", Have: 0, Want: cent}}},
+			},
+		},
+		{
+			"a lost row", func(b *book) { delete(b.counters, counter("days")) },
+			[]ledger.Difference{{Counter: counter("days"), Kind: ledger.KindDays, Figure: "settled", Have: 0, Want: cent}},
+		},
 		{"a lost event", func(b *book) { b.events = b.events[:1] }, []ledger.Difference{
 			{Counter: counter("days"), Kind: ledger.KindDays, Figure: "2026-03-02", Have: cent},
 			{Counter: counter("days"), Kind: ledger.KindDays, Figure: "settled", Have: cent},

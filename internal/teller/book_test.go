@@ -52,8 +52,8 @@ func (b *book) Apply(_ context.Context, ops []*ledger.Op) ([]ledger.Result, erro
 	defer b.mu.Unlock()
 	b.sizes = append(b.sizes, len(ops))
 	var fail error
-	commit := true
 	if b.script != nil {
+		var commit bool
 		if fail, commit = b.script(ops); fail != nil && !commit {
 			return nil, fail
 		}

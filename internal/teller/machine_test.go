@@ -3,107 +3,15 @@
 package teller_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/teller"
 )
-
-// bench drives a machine over a book, one batch at a time.
-type bench struct {
-	t       fataler
-	m       *teller.Machine
-	b       *book
-	now     int64
-	last    teller.Ticket
-	answers map[teller.Ticket]teller.Completion
-}
-
-type fataler interface {
-	Helper()
-	Fatalf(string, ...any)
-}
-
-func newBench(t fataler, limits teller.Limits) *bench {
-	return &bench{
-		t: t, m: teller.NewMachine(limits, unknown), b: newBook(), now: start,
-		answers: map[teller.Ticket]teller.Completion{},
-	}
-}
-
-func (b *bench) enqueue(op *ledger.Op) teller.Ticket {
-	b.t.Helper()
-	b.last++
-	if err := b.m.Enqueue(op, b.last, b.now); err != nil {
-		b.t.Fatalf("enqueue: %v", err)
-	}
-	return b.last
-}
-
-// batch runs one batch if there is one to run now, and returns its operations.
-func (b *bench) batch() []*ledger.Op {
-	batch, _ := b.m.Next(b.now)
-	if batch == nil {
-		return nil
-	}
-	results, err := b.b.Apply(nil, batch.Ops) //nolint:staticcheck // the book of the test has no use for a context
-	b.keep(b.m.Done(batch, results, err, b.now))
-	return batch.Ops
-}
-
-func (b *bench) keep(completions []teller.Completion) {
-	for _, c := range completions {
-		if _, twice := b.answers[c.Ticket]; twice && c.Ticket != 0 {
-			b.t.Fatalf("ticket %d answered twice", c.Ticket)
-		}
-		b.answers[c.Ticket] = c
-	}
-}
-
-// drain runs until nothing is left, moving the clock to what is waited for.
-func (b *bench) drain() {
-	b.t.Helper()
-	for range 10_000 {
-		batch, until := b.m.Next(b.now)
-		switch {
-		case batch != nil:
-			results, err := b.b.Apply(nil, batch.Ops) //nolint:staticcheck // as above
-			b.keep(b.m.Done(batch, results, err, b.now))
-		case until == teller.Never:
-			if !b.m.Idle() {
-				b.t.Fatalf("nothing to wait for, and not idle")
-			}
-			return
-		case until <= b.now:
-			b.t.Fatalf("told to wait until %d at %d", until, b.now)
-		default:
-			b.now = until
-		}
-	}
-	b.t.Fatalf("it never ends")
-}
-
-func verdict(t *testing.T, b *bench, ticket teller.Ticket, want ledger.Verdict) *ledger.Reservation {
-	t.Helper()
-	c, ok := b.answers[ticket]
-	if !ok || c.Err != nil || c.Result.Verdict != want {
-		t.Fatalf("ticket %d: answered %t, verdict %d, error %v", ticket, ok, c.Result.Verdict, c.Err)
-	}
-	return c.Result.Reservation
-}
-
-func verbs(ops []*ledger.Op) string {
-	var out []byte
-	for _, op := range ops {
-		out = append(out, " AMSVUNWFJR"[op.Verb])
-	}
-	return string(out)
-}
 
 func TestSettlementsGoFirst(t *testing.T) {
 	// RES-11: the slot is free for whoever comes after the settlement.
@@ -414,7 +322,7 @@ func TestACancelledAdmissionLeavesNothingBehind(t *testing.T) {
 		if removed, known := b.m.Cancel(ticket); removed || !known {
 			t.Fatal("removed from under the book")
 		}
-		results, err := b.b.Apply(nil, batch.Ops) //nolint:staticcheck // no context
+		results, err := b.b.Apply(context.Background(), batch.Ops)
 		b.keep(b.m.Done(batch, results, err, b.now))
 		if b.b.running() != 1 {
 			t.Fatal("it was to be admitted")
@@ -464,111 +372,4 @@ func TestStopRefusesAdmissionsAndDrainsSettlements(t *testing.T) {
 		t.Fatalf("batch %q: it does not linger any more", got)
 	}
 	verdict(t, b, done, ledger.Done)
-}
-
-func TestNoFaultLosesASettlementOrLeaksAHold(t *testing.T) {
-	// Random arrivals, cancellations, failures and lost answers; then the book
-	// recovers. Every admission that was answered was settled once; of all
-	// others nothing is left.
-	rapid.Check(t, func(t *rapid.T) {
-		b := newBench(t, teller.Limits{Batch: rapid.IntRange(1, 5).Draw(t, "batch")})
-		healthy := false
-		b.b.script = func([]*ledger.Op) (error, bool) {
-			if healthy {
-				return nil, true
-			}
-			switch rapid.IntRange(0, 9).Draw(t, "fault") {
-			case 0, 1:
-				return errDown, false
-			case 2:
-				return errUnknown, false
-			case 3:
-				return errUnknown, true
-			default:
-				return nil, true
-			}
-		}
-		n := 0
-		waiting := map[teller.Ticket]bool{}
-		settled := map[ledger.ID]bool{}
-		collect := func() {
-			for ticket := range b.last + 1 {
-				c, ok := b.answers[ticket]
-				if !ok || !waiting[ticket] {
-					continue
-				}
-				delete(waiting, ticket)
-				if c.Err == nil && c.Result.Verdict == ledger.Admitted {
-					settled[c.Op.ID] = true
-					b.enqueue(settle(c.Result.Reservation))
-				}
-			}
-		}
-		var running *teller.Batch
-		finish := func() {
-			if running != nil {
-				results, err := b.b.Apply(nil, running.Ops) //nolint:staticcheck // no context
-				b.keep(b.m.Done(running, results, err, b.now))
-				running = nil
-			}
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"admit": func(t *rapid.T) {
-				n++
-				op := of(admit(n, slots(6), hourly(200)), workspace, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"))
-				b.last++
-				if err := b.m.Enqueue(op, b.last, b.now); err == nil {
-					waiting[b.last] = true
-				}
-			},
-			"begin": func(*rapid.T) {
-				if running == nil {
-					running, _ = b.m.Next(b.now)
-				}
-			},
-			"finish": func(*rapid.T) { finish() },
-			"cancel": func(t *rapid.T) {
-				for ticket := range b.last {
-					if waiting[ticket] && rapid.Bool().Draw(t, "gone") {
-						if _, known := b.m.Cancel(ticket); known {
-							delete(waiting, ticket)
-						}
-						return
-					}
-				}
-			},
-			"time": func(t *rapid.T) {
-				b.now += rapid.Int64Range(0, 300_000).Draw(t, "pause")
-				b.b.at += rapid.Int64Range(0, hour).Draw(t, "window")
-			},
-			"": func(*rapid.T) { collect() },
-		})
-		finish()
-		collect()
-		healthy = true
-		for len(waiting) > 0 || !b.m.Idle() {
-			b.drain()
-			collect()
-		}
-		if b.b.running() != 0 {
-			t.Fatalf("%d reservations are left", b.b.running())
-		}
-		charged := map[ledger.ID]int{}
-		for _, e := range b.b.events {
-			charged[e.ID]++
-			if settled[e.ID] != (e.Kind == ledger.EventSettled) {
-				t.Fatalf("%s was %s, answered %t", e.ID, e.Kind, settled[e.ID])
-			}
-		}
-		for id := range settled {
-			if charged[id] != 1 {
-				t.Fatalf("%s has %d endings", id, charged[id])
-			}
-		}
-		for c, s := range b.b.counters {
-			if s.Held != 0 {
-				t.Fatalf("%s holds %d", c.Limit, s.Held)
-			}
-		}
-	})
 }

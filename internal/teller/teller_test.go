@@ -193,7 +193,7 @@ func TestWithTheStoreDownAdmissionsFailAtOnceAndSettlementsWait(t *testing.T) {
 		r := submit(t, l, admit(1), ledger.Admitted)
 		b.set(always(errDown))
 		settled := make(chan error, 1)
-		if err := l.Post(settle(r), func(r ledger.Result, err error) { settled <- err }); err != nil {
+		if err := l.Post(settle(r), func(_ ledger.Result, err error) { settled <- err }); err != nil {
 			t.Fatal(err)
 		}
 		for n := range 3 {
