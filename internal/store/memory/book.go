@@ -96,11 +96,7 @@ func (b *Book) ready(ctx context.Context) error {
 }
 
 // Now estimates the instant of a batch that would start now.
-func (b *Book) Now() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.instant.Peek()
-}
+func (b *Book) Now() int64 { return b.instant.Peek() }
 
 // Apply is store.Book's.
 func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, error) {

@@ -4,11 +4,13 @@
 // instants of batches, the set of open reservations, the bound on refusal
 // records and the sums of usage reports.
 //
-// Nothing in it is safe for concurrent use: a book calls it under its mutex.
+// Nothing in it but Instant.Peek is safe for concurrent use: a book calls it
+// under its mutex.
 package shelf
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
@@ -25,7 +27,7 @@ const (
 // the clock is up to ten seconds behind.
 type Instant struct {
 	clock  clock.Clock
-	last   int64
+	last   atomic.Int64
 	onStep func(store.ClockStep)
 }
 
@@ -36,29 +38,32 @@ func NewInstant(c clock.Clock, last int64, accept bool, onStep func(store.ClockS
 	if now < last-farStep && !accept {
 		return nil, fmt.Errorf("the clock says %s, the store's last instant is %s: %w", utc(now), utc(last), store.ErrClock)
 	}
-	return &Instant{clock: c, last: last, onStep: onStep}, nil
+	i := &Instant{clock: c, onStep: onStep}
+	i.last.Store(last)
+	return i, nil
 }
 
 func utc(at int64) string { return time.UnixMicro(at).UTC().Format(time.RFC3339) }
 
 // Next is the instant of a batch that starts now.
 func (i *Instant) Next() int64 {
-	now := i.clock.Now()
-	if now < i.last && i.last-now <= standsStill {
-		return i.last
+	now, last := i.clock.Now(), i.last.Load()
+	if now < last && last-now <= standsStill {
+		return last
 	}
-	if i.last != 0 && i.onStep != nil && (now < i.last || now-i.last > farStep) {
-		i.onStep(store.ClockStep{From: i.last, To: now})
+	if last != 0 && i.onStep != nil && (now < last || now-last > farStep) {
+		i.onStep(store.ClockStep{From: last, To: now})
 	}
-	i.last = now
+	i.last.Store(now)
 	return now
 }
 
-// Peek estimates the next batch's instant and changes nothing.
+// Peek estimates the next batch's instant and changes nothing. It takes no
+// lock: callers name windows by it while a batch commits.
 func (i *Instant) Peek() int64 {
-	now := i.clock.Now()
-	if now < i.last && i.last-now <= standsStill {
-		return i.last
+	now, last := i.clock.Now(), i.last.Load()
+	if now < last && last-now <= standsStill {
+		return last
 	}
 	return now
 }

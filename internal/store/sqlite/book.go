@@ -55,7 +55,7 @@ type Options struct {
 	// BeforeSweep, if set, runs once the books are known to balance and before
 	// what is open is swept: there the spool of the last process is applied
 	// (ENGINE 9).
-	BeforeSweep func(ctx context.Context, b *Book) error
+	BeforeSweep func(b *Book) error
 }
 
 // Book is an open SQLite file. It fills every role of package store and is safe
@@ -95,11 +95,7 @@ var (
 func (b *Book) Recovery() store.Recovery { return b.recovery }
 
 // Now estimates the instant of a batch that would start now.
-func (b *Book) Now() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.instant.Peek()
-}
+func (b *Book) Now() int64 { return b.instant.Peek() }
 
 // Apply is store.Book's.
 func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, error) {

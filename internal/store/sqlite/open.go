@@ -65,7 +65,7 @@ func (b *Book) start(ctx context.Context, path string) error {
 		return err
 	}
 	if b.options.BeforeSweep != nil {
-		if err := b.options.BeforeSweep(ctx, b); err != nil {
+		if err := b.options.BeforeSweep(b); err != nil {
 			return fmt.Errorf("before the sweep: %w", err)
 		}
 	}

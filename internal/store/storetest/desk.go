@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,7 @@ func (g *Gatherer) run() {
 	defer g.stopped.Done()
 	for first := range g.queue {
 		batch := []*request{first}
+		runtime.Gosched() // whoever was just answered submits its next one
 		for more := true; more && len(batch) < gathered; {
 			select {
 			case r, ok := <-g.queue:

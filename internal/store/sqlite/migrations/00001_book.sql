@@ -75,14 +75,15 @@ CREATE TABLE counters (
   PRIMARY KEY (workspace, lim, epoch, subject, win)
 ) STRICT, WITHOUT ROWID;
 
--- Open ones alone: settling is the deletion of the row.
+-- Open ones alone: settling is the deletion of the row. Rows of reservations and
+-- calls are long: in a table WITHOUT ROWID each would fill pages of its own.
 CREATE TABLE reservations (
   workspace  TEXT NOT NULL,
   id         BLOB NOT NULL,
   expires_at INTEGER NOT NULL,
   body       BLOB NOT NULL,
   PRIMARY KEY (workspace, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE events (
   workspace   TEXT NOT NULL,
@@ -114,7 +115,7 @@ CREATE TABLE calls (
   count     INTEGER NOT NULL,
   body      BLOB NOT NULL,
   PRIMARY KEY (workspace, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX calls_client ON calls (workspace, client_id, id) WHERE client_id <> '';
 CREATE INDEX calls_key ON calls (workspace, key, id);
 
