@@ -2,7 +2,11 @@
 
 package admin
 
-import "github.com/weirhq/weir/internal/admit"
+import (
+	"encoding/json"
+
+	"github.com/weirhq/weir/internal/admit"
+)
 
 // Requests and answers of funds, reports, prices and the rest.
 
@@ -422,8 +426,10 @@ type ProviderAnswer struct {
 	Origin        string   `json:"origin,omitempty"`
 }
 
-// AuditListRequest asks for changes, the newest first.
+// AuditListRequest asks for changes, the newest first. Shared asks for those of
+// what all workspaces share, which is System's alone.
 type AuditListRequest struct {
+	Shared bool   `query:"shared" doc:"changes of shared providers and models; system only"`
 	Cursor string `query:"cursor"`
 	Limit  int    `query:"limit" doc:"1 to 1000, 100 when left out"`
 }
@@ -437,15 +443,15 @@ type AuditListAnswer struct {
 // AuditEntry is one change: who, what, before, after; never a secret (SPEC
 // ADM-3).
 type AuditEntry struct {
-	Seq    int64          `json:"seq"`
-	At     string         `json:"at"`
-	Actor  string         `json:"actor"`
-	Action string         `json:"action"`
-	Kind   string         `json:"kind"`
-	ID     string         `json:"id"`
-	Name   string         `json:"name,omitempty"`
-	Before map[string]any `json:"before,omitempty"`
-	After  map[string]any `json:"after,omitempty"`
+	Seq    int64           `json:"seq"`
+	At     string          `json:"at"`
+	Actor  string          `json:"actor"`
+	Action string          `json:"action"`
+	Kind   string          `json:"kind"`
+	ID     string          `json:"id"`
+	Name   string          `json:"name,omitempty"`
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
 }
 
 // StatusRequest asks what answers.

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/tenant"
+)
+
+// declareWorkspace plans a workspace and the shared entry by which it is found.
+func (a *applier) declareWorkspace(ctx context.Context, d *Declared) error {
+	next, err := tenant.DecodeWorkspace(d.Body)
+	if err != nil {
+		return err
+	}
+	next.Name = d.Name
+	a.add(d, next.Validate())
+	a.add(d, a.s.keepable(workspaceMoney(next)))
+	entry, err := a.entryOf(ctx, d)
+	if err != nil {
+		return err
+	}
+	now, id := &store.Object{}, ""
+	if entry == nil {
+		if id, err = a.s.newWorkspaceID(ctx, d.Name); err != nil {
+			return err
+		}
+		entry = &store.Object{Kind: kindWorkspaceName, ID: id}
+		now = &store.Object{Workspace: id, Kind: KindWorkspace, ID: id}
+	} else {
+		id = entry.ID
+		found, err := a.s.Objects.Object(ctx, id, KindWorkspace, id)
+		if err != nil {
+			return err
+		}
+		now = &found
+		previous, err := decodeWorkspace(found)
+		if err != nil {
+			return err
+		}
+		next.Adopt(previous)
+	}
+	next.ID = id
+	a.homes[d.Name] = &home{id: id, workspace: next}
+	a.touched[objectRef{id, KindWorkspace, id}] = true
+	return a.putWorkspace(d, entry, now, next)
+}
+
+// entryOf finds the entry of a workspace by its name, or by the one it had. The
+// default one may have been made before there was a file: the file takes it over.
+func (a *applier) entryOf(ctx context.Context, d *Declared) (*store.Object, error) {
+	entry, err := a.named(ctx, "", kindWorkspaceName, d.Name)
+	if err != nil || entry != nil && (entry.RetiredAt == 0 || d.Was == "") {
+		return entry, err
+	}
+	if d.Was == "" {
+		return nil, nil //nolint:nilnil // a new one
+	}
+	was, err := a.named(ctx, "", kindWorkspaceName, d.Was)
+	if err != nil || was == nil || was.RetiredAt > 0 {
+		return entry, err
+	}
+	return was, nil
+}
+
+func (a *applier) putWorkspace(d *Declared, entry, now *store.Object, next *tenant.Workspace) error {
+	body, err := tenant.EncodeWorkspace(next)
+	if err != nil {
+		return err
+	}
+	object := store.Object{
+		Workspace: next.ID, Kind: KindWorkspace, ID: next.ID, Name: d.Name, Body: body, Epoch: next.ZoneEpoch,
+		Source: SourceFile, Origin: a.origin(d),
+	}
+	if entry.Version == 0 || entry.RetiredAt > 0 || entry.Name != d.Name {
+		edit := planned{Edit: store.Edit{Object: nameEntry(&object), Expect: entry.Version}}
+		if entry.Version > 0 && entry.RetiredAt == 0 {
+			edit.now = entry.Name
+		}
+		a.edits = append(a.edits, edit)
+	}
+	return a.settle(d, now, &store.Edit{Object: object})
+}
+
+// defaultHome makes the default workspace when neither file nor store has one,
+// and finds the homes of the workspaces that the file does not declare.
+func (a *applier) defaultHome(ctx context.Context) error {
+	declared := map[string]bool{}
+	for _, h := range a.homes {
+		declared[h.id] = true
+	}
+	err := a.s.each(ctx, "", kindWorkspaceName, func(entry store.Object) error {
+		if declared[entry.ID] {
+			return nil
+		}
+		return a.undeclared(ctx, entry)
+	})
+	if err != nil || a.homes[tenant.DefaultWorkspace] != nil {
+		return err
+	}
+	edits, err := defaultWorkspace(a.at, a.actor)
+	if err != nil {
+		return err
+	}
+	for i := range edits {
+		a.edits = append(a.edits, planned{Edit: edits[i]})
+	}
+	name := tenant.DefaultWorkspace
+	a.homes[name] = &home{id: name, workspace: tenant.NewWorkspace(name, name)}
+	return nil
+}
+
+// undeclared plans what becomes of a workspace that the file does not declare:
+// one that an earlier file did is retired with its keys; others stay.
+func (a *applier) undeclared(ctx context.Context, entry store.Object) error {
+	object, err := a.s.Objects.Object(ctx, entry.ID, KindWorkspace, entry.ID)
+	if err != nil {
+		return err
+	}
+	w, err := decodeWorkspace(object)
+	if err != nil {
+		return err
+	}
+	a.homes[entry.Name] = &home{id: entry.ID, workspace: w}
+	if object.Source != SourceFile || entry.Name == tenant.DefaultWorkspace {
+		return nil
+	}
+	// Without its object a workspace would have no limits: nothing that was made
+	// through the API may be left in it.
+	d := &Declared{Kind: KindWorkspace, Name: entry.Name}
+	err = a.s.each(ctx, entry.ID, KindKey, func(k store.Object) error {
+		if k.Source != SourceFile {
+			a.fail(d, "left the file, and its key %s was made through the API: delete the key first, or declare the workspace again", document.Quote(k.Name))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.retire(object); err != nil {
+		return err
+	}
+	a.retires = append(a.retires, store.Edit{Object: entry, Expect: entry.Version, Retire: true})
+	return nil
+}
+
+// lineOf is the line of an origin, 0 when it has none.
+func lineOf(origin string) int {
+	line, err := strconv.Atoi(origin[strings.LastIndexByte(origin, ':')+1:])
+	if err != nil {
+		return 0
+	}
+	return line
+}
