@@ -127,8 +127,11 @@ func (a *applier) undeclared(ctx context.Context, entry store.Object) error {
 		return err
 	}
 	a.homes[entry.Name] = &home{id: entry.ID, workspace: w}
-	if object.Source != SourceFile || entry.Name == tenant.DefaultWorkspace {
+	if object.Source != SourceFile {
 		return nil
+	}
+	if entry.Name == tenant.DefaultWorkspace {
+		return a.release(object)
 	}
 	// Without its object a workspace would have no limits: nothing that was made
 	// through the API may be left in it.
@@ -147,6 +150,16 @@ func (a *applier) undeclared(ctx context.Context, entry store.Object) error {
 	}
 	a.retires = append(a.retires, store.Edit{Object: entry, Expect: entry.Version, Retire: true})
 	return nil
+}
+
+// release gives the default workspace, which is always there, back to the API.
+func (a *applier) release(object store.Object) error {
+	audit, err := a.audit(&object, "release", nil, nil, false)
+	expect, now := object.Version, object.Name
+	object.Source, object.Origin = SourceAPI, ""
+	a.edits = append(a.edits, planned{Edit: store.Edit{Object: object, Expect: expect, Audit: audit}, now: now})
+	a.out.Changed = append(a.out.Changed, a.label(&object))
+	return err
 }
 
 // lineOf is the line of an origin, 0 when it has none.

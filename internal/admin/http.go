@@ -31,8 +31,7 @@ const (
 // token's owner (ByToken), or whoever can open the socket (BySocket).
 func Handler(s *Service, who Authenticate) (http.Handler, error) {
 	mux := http.NewServeMux()
-	api := describe(s, mux)
-	document, err := json.MarshalIndent(api.OpenAPI(), "", "  ")
+	document, err := json.MarshalIndent(describe(s, mux).OpenAPI(), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
 	}
@@ -41,7 +40,7 @@ func Handler(s *Service, who Authenticate) (http.Handler, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(document) // a client that has gone misses nothing
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.noRoute(mux, w, r) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { noRoute(mux, w, r) })
 	return s.guard(who, mux), nil
 }
 
@@ -200,7 +199,7 @@ func onlyJSON(r *http.Request) error {
 }
 
 // noRoute answers a path that is no operation's, or not with this method.
-func (s *Service) noRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+func noRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/teller"
 	"github.com/weirhq/weir/internal/tenant"
 	"github.com/weirhq/weir/internal/window"
 )
@@ -175,7 +176,7 @@ func answer(err error) error {
 		return fault.New(fault.NotFound, "%v", err)
 	case errors.Is(err, store.ErrUnknownOutcome):
 		return fault.New(fault.ServiceUnavailable, "the change may or may not have been made: read it before you send it again")
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, teller.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.ServiceUnavailable, "the store cannot be asked now: %v", err)
 	default:
 		return fault.New(fault.InternalError, "%v", err)
