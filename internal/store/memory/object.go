@@ -132,7 +132,7 @@ func (b *Book) Change(ctx context.Context, at int64, edits []store.Edit) error {
 	for _, g := range b.generations {
 		next = max(next, g+1)
 	}
-	changed := b.config.clone()
+	changed := b.clone()
 	for i := range edits {
 		if err := changed.edit(&edits[i], at, next); err != nil {
 			return fmt.Errorf("change objects: %w", err)

@@ -34,19 +34,19 @@ func (c *cache) get(counter ledger.Counter) *ledger.State {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*cached).state //nolint:forcetypeassert // put alone fills the list
+	return e.Value.(*cached).state
 }
 
 func (c *cache) put(counter ledger.Counter, s *ledger.State) {
 	if e := c.rows[counter]; e != nil {
-		e.Value.(*cached).state = s //nolint:forcetypeassert // put alone fills the list
+		e.Value.(*cached).state = s
 		c.order.MoveToFront(e)
 		return
 	}
 	c.rows[counter] = c.order.PushFront(&cached{counter, s})
 	if len(c.rows) > c.size {
 		last := c.order.Back()
-		delete(c.rows, last.Value.(*cached).counter) //nolint:forcetypeassert // put alone fills the list
+		delete(c.rows, last.Value.(*cached).counter)
 		c.order.Remove(last)
 	}
 }

@@ -256,3 +256,30 @@ func TestCloseWritesRefusalRecords(t *testing.T) {
 		t.Errorf("call %+v, %v", call, err)
 	}
 }
+
+// Section 1: a settlement that would overflow a sum saturates it; it is never
+// lost, in the quarters neither.
+func TestAnOverflowingSettlementSaturates(t *testing.T) {
+	b := open(t, sqlite.Options{Path: filepath.Join(t.TempDir(), "weir.db"), Clock: clock.NewManual(storetest.Noon)})
+	for _, r := range []*ledger.Reservation{admit(t, b), admit(t, b), admit(t, b)} {
+		if results, err := b.Apply(t.Context(), []*ledger.Op{settle(r, 1<<62)}); err != nil || results[0].Verdict != ledger.Done {
+			t.Fatalf("settle: %+v, %v", results, err)
+		}
+	}
+	books, err := storetest.Take(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := books.Quarters[0]; q.Spend != 1<<63-1 || q.Requests != 3 {
+		t.Errorf("quarter %+v, want a saturated sum", q)
+	}
+	saturated := 0
+	for _, s := range books.Counters {
+		if s.Saturated && s.Settled == 1<<63-1 {
+			saturated++
+		}
+	}
+	if saturated == 0 {
+		t.Error("no counter is marked as saturated")
+	}
+}

@@ -41,11 +41,14 @@ func TestMain(m *testing.M) {
 		work(os.Getenv(envPath))
 	case "open":
 		_, err := sqlite.Open(context.Background(), sqlite.Options{Path: os.Getenv(envPath)})
-		fmt.Println(errors.Is(err, store.ErrLocked), err)
+		say(errors.Is(err, store.ErrLocked), err)
 	default:
 		goleak.VerifyTestMain(m)
 	}
 }
+
+// say writes one line in one piece: a kill cuts none in two.
+func say(words ...any) { _, _ = fmt.Fprintln(os.Stdout, words...) }
 
 func child(t *testing.T, mode, path string) *exec.Cmd {
 	t.Helper()
@@ -103,7 +106,7 @@ func newID(at int64) ledger.ID {
 func work(path string) {
 	b, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
 	if err != nil {
-		fmt.Println("E", err)
+		say("E", err)
 		return
 	}
 	g := storetest.NewGatherer(b)
@@ -114,18 +117,18 @@ func work(path string) {
 				op := cycle(newID(b.Now()), "acme", fmt.Sprint("key", i), b.Now())
 				result, err := g.Do(op)
 				if err != nil || result.Verdict != ledger.Admitted {
-					fmt.Println("E", result.Verdict, err)
+					say("E", result.Verdict, err)
 					return
 				}
-				fmt.Println("A", op.ID)
+				say("A", op.ID)
 				if n%5 == 0 {
 					continue // nobody settles it
 				}
 				if result, err = g.Do(settle(result.Reservation, n)); err != nil || result.Verdict != ledger.Done {
-					fmt.Println("E", result.Verdict, err)
+					say("E", result.Verdict, err)
 					return
 				}
-				fmt.Println("S", op.ID, n)
+				say("S", op.ID, n)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func (b *Book) snapshot(ctx context.Context, fn func(*sql.Tx) error) (err error)
 
 // reader walks one snapshot; it lives as long as View's call.
 type reader struct {
-	ctx context.Context //nolint:containedctx // of the one View that made it
+	ctx context.Context // of the one View that made it
 	tx  *sql.Tx
 }
 
