@@ -19,12 +19,12 @@ import (
 
 const maxReason = 500
 
-// FundBook books a top-up, credit or adjustment (SPEC BAL-3 to BAL-5).
+// FundsBook books a top-up, credit or adjustment (SPEC BAL-3 to BAL-5).
 //
 // The audit entry is stored first, with the id of the entry to come: what the
 // ledger holds was always announced. When the booking itself fails, sending the
 // request again with its Idempotency-Key books it once.
-func (s *Service) FundBook(ctx context.Context, a Actor, r FundRequest) (BalanceAnswer, error) {
+func (s *Service) FundsBook(ctx context.Context, a Actor, r FundRequest) (BalanceAnswer, error) {
 	n, err := node(r.Body.raw, r.Body)
 	if err != nil {
 		return BalanceAnswer{}, err

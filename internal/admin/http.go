@@ -90,7 +90,7 @@ func bindAll(api huma.API, s *Service) {
 	bind(api, OpWorkspaceList, s.WorkspaceList)
 	bind(api, OpFundsShow, s.FundsShow)
 	bind(api, OpFundsEntries, s.FundsEntries)
-	bind(api, OpFundsBook, s.FundBook)
+	bind(api, OpFundsBook, s.FundsBook)
 	bind(api, OpUsage, s.Usage)
 	bind(api, OpRequestList, s.RequestList)
 	bind(api, OpRequestShow, s.RequestShow)

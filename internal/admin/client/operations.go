@@ -78,8 +78,8 @@ func (c *Client) FundsEntries(ctx context.Context, r admin.FundEntriesRequest) (
 	return call[admin.FundEntriesRequest, admin.FundEntriesAnswer](ctx, c, admin.OpFundsEntries, r)
 }
 
-// FundBook books a fund entry.
-func (c *Client) FundBook(ctx context.Context, r admin.FundRequest) (admin.BalanceAnswer, error) {
+// FundsBook books a fund entry.
+func (c *Client) FundsBook(ctx context.Context, r admin.FundRequest) (admin.BalanceAnswer, error) {
 	return call[admin.FundRequest, admin.BalanceAnswer](ctx, c, admin.OpFundsBook, r)
 }
 
