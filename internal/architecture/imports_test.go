@@ -141,7 +141,7 @@ func forbidden(from, to string) string {
 	case !inside || position(family) < 0 || position(target) < 0:
 		return "" // TestEveryPackageHasAPlaceInTheLayout says it
 	case family == target:
-		if within(to, from) || within(from, to) || layerOf(family) <= domain {
+		if within(to, from) || within(from, to) || layerOf(family) <= domain || slices.Contains(common, to) {
 			return ""
 		}
 		return "siblings share through the folder above them, never directly"

@@ -66,6 +66,10 @@ var also = map[string][]string{
 	"admin":     {"store"},
 }
 
+// common names what siblings of one family may import: what in-process books
+// share, and the drivers that the contract's own tests run on.
+var common = []string{"internal/store/shelf", "internal/store/memory", "internal/store/storetest"}
+
 // homes names the only families that may import a module from elsewhere, so
 // that a framework or driver is exchanged in one place.
 var homes = map[string][]string{

@@ -89,15 +89,22 @@ type Lookup func(name string) (value string, ok bool)
 
 // Load reads and parses a file with the process's environment. A path of ""
 // is no file: the defaults, with the environment's overrides.
-func Load(path string) (*File, error) {
+func Load(path string) (*File, error) { return LoadWith(path, os.LookupEnv) }
+
+// LoadWith is Load with another environment. A file of the default name that
+// is not there is no file.
+func LoadWith(path string, env Lookup) (*File, error) {
 	if path == "" {
-		return Default(os.LookupEnv)
+		return Default(env)
 	}
 	text, err := read(path)
+	if errors.Is(err, os.ErrNotExist) && path == DefaultName {
+		return Default(env)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	return Parse(path, text, os.LookupEnv)
+	return Parse(path, text, env)
 }
 
 func read(path string) (text []byte, err error) {
