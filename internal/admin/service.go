@@ -98,6 +98,10 @@ func (s *Service) enter(ctx context.Context, a Actor, op Op) (*scope, error) {
 	if err != nil {
 		return nil, answer(err)
 	}
+	// Whoever has read the end of an answer finds it settled (SPEC RES-11): a
+	// read is decided after every settlement that was queued before it. A store
+	// that cannot decide now can still be asked for what it holds.
+	_, _ = s.Decider.Submit(ctx, &ledger.Op{Verb: ledger.Read, Workspace: object.ID})
 	return s.scopeOf(a, op, object)
 }
 

@@ -40,6 +40,7 @@ type upstream struct {
 	*http.Response
 	provider   *route.Provider
 	credential string
+	askedUsage bool // of a stream, for a client that did not
 	cancel     context.CancelCauseFunc
 	ctx        context.Context
 }
@@ -53,8 +54,41 @@ func (x *exchange) dispatch() (*upstream, bool) {
 		return nil, false
 	}
 	p := x.planned.Provider
+	u, ok := x.attempt(p, x.asksUsage(p))
+	if !ok || u.StatusCode != http.StatusBadRequest || !u.askedUsage || p.StreamUsage != route.StreamUsageAuto {
+		return u, ok
+	}
+	return x.withoutUsage(u)
+}
+
+// asksUsage: usage is asked of a stream's provider unless the client did it, or
+// the provider is known not to take it (USE-1).
+func (x *exchange) asksUsage(p *route.Provider) bool {
+	if !x.call.Stream || x.call.WantsStreamUsage || p.StreamUsage == route.StreamUsageOff {
+		return false
+	}
+	_, refuses := x.g.noUsage.Load(p.BaseURL)
+	return !refuses || p.StreamUsage == route.StreamUsageOn
+}
+
+// withoutUsage looks at a 400: one that names stream_options is answered by
+// repeating the request once without it, at no charge (USE-1).
+func (x *exchange) withoutUsage(u *upstream) (*upstream, bool) {
+	body, err := u.readAll(u.Body)
+	_ = u.Body.Close() // it has been read
+	u.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil || !bytes.Contains(body, []byte("stream_options")) {
+		return u, true
+	}
+	u.cancel(nil)
+	x.g.noUsage.Store(u.provider.BaseURL, struct{}{})
+	return x.attempt(u.provider, false)
+}
+
+// attempt sends the request once.
+func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 	ctx, cancel := context.WithCancelCause(x.g.base)
-	u := &upstream{provider: p, credential: x.planned.Credential, cancel: cancel, ctx: ctx}
+	u := &upstream{provider: p, credential: x.planned.Credential, cancel: cancel, ctx: ctx, askedUsage: askUsage}
 	request, err := x.upstreamRequest(u)
 	if err != nil {
 		cancel(nil)
@@ -86,10 +120,9 @@ func (u *upstream) after(micros int64, cause error) *time.Timer {
 }
 
 func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
-	askUsage := x.call.Stream && !x.call.WantsStreamUsage && u.provider.StreamUsage != route.StreamUsageOff
 	body, err := x.protocol.Rewrite(x.body, Rewrite{
 		Model: x.planned.Model.Upstream, OutputBound: x.planned.WriteBound, OutputField: x.planned.OutputField,
-		AskStreamUsage: askUsage,
+		AskStreamUsage: u.askedUsage,
 	})
 	if err != nil {
 		return nil, err

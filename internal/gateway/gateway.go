@@ -130,6 +130,9 @@ type Gateway struct {
 	running sync.WaitGroup
 	base    context.Context
 	stop    context.CancelCauseFunc
+	// noUsage are base URLs of providers that refused to be asked for usage: as
+	// many as there are providers.
+	noUsage sync.Map
 }
 
 // New builds a gateway.

@@ -172,6 +172,12 @@ func (r *relay) end(err error) {
 		return
 	}
 	x.ending.Failed = true
+	if x.ending.Observed.ErrorSeen && err == nil {
+		// The provider has told the client itself how it ended.
+		r.finished("provider_error")
+		r.send(rest)
+		return
+	}
 	f := r.broken(err)
 	if !r.started {
 		x.refuse(f)

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app puts the program together: configuration in, running program out.
+// It is the only package that may import every other one, and holds no logic of
+// its own beyond starting, joining and stopping.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/observe"
+)
+
+// Options are what a program is started with.
+type Options struct {
+	ConfigPath     string
+	Env            func(string) (string, bool)
+	Stdout, Stderr io.Writer
+	LogLevel       string
+	AcceptClock    bool
+	// Clock is the system's when nil.
+	Clock clock.Clock
+}
+
+// Server is a running program.
+type Server struct {
+	options    Options
+	file       *config.File
+	core       *core
+	gateway    *gateway.Gateway
+	transports *gateway.Transports
+	log        *slog.Logger
+	adminToken string
+
+	servers   []*http.Server
+	addr      net.Addr
+	adminAddr net.Addr
+	socket    string
+
+	ended      chan error
+	background sync.WaitGroup
+	quit       context.CancelFunc
+	stopping   sync.Once
+	stopped    error
+}
+
+// Addr is where the models are served, AdminAddr where the admin API is.
+func (s *Server) Addr() string { return s.addr.String() }
+
+// AdminAddr is where the admin API is served.
+func (s *Server) AdminAddr() string { return s.adminAddr.String() }
+
+// AdminToken is the admin token when this start has made it, else empty.
+func (s *Server) AdminToken() string { return s.adminToken }
+
+// Wait returns when the program has ended: nil after Stop.
+func (s *Server) Wait() error { return <-s.ended }
+
+// Start opens the store, applies the configuration, and serves. The program
+// runs until Stop; ctx bounds the start alone.
+func Start(ctx context.Context, o Options) (_ *Server, err error) {
+	file, err := load(o)
+	if err != nil {
+		return nil, err
+	}
+	level := file.Process.LogLevel
+	if o.LogLevel != "" && o.LogLevel != "info" {
+		level = o.LogLevel
+	}
+	s := &Server{options: o, file: file, log: observe.NewLog(o.Stderr, level), ended: make(chan error, 1)}
+	if s.core, err = openCore(ctx, file, o, s.log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.core.close(context.WithoutCancel(ctx))
+		}
+	}()
+	if err := s.apply(ctx, file); err != nil {
+		return nil, err
+	}
+	if s.adminToken, err = s.core.adminToken(ctx, file.Process.AdminToken); err != nil {
+		return nil, err
+	}
+	s.build()
+	if err := s.serve(ctx); err != nil {
+		return nil, errors.Join(err, s.closeServers())
+	}
+	var running context.Context
+	running, s.quit = context.WithCancel(context.WithoutCancel(ctx))
+	s.background.Go(func() { s.sweep(running) })
+	s.background.Go(func() { s.watch(running) })
+	return s, nil
+}
+
+func load(o Options) (*config.File, error) {
+	env := o.Env
+	if env == nil {
+		env = func(string) (string, bool) { return "", false }
+	}
+	return config.LoadWith(o.ConfigPath, env)
+}
+
+// build joins the data plane.
+func (s *Server) build() {
+	metrics := observe.NewMetrics(Version(), s.core.teller.Healthy)
+	s.core.metrics = metrics
+	s.transports = gateway.NewTransports()
+	s.gateway = gateway.New(gateway.Options{
+		Clock: s.core.clock, Directory: s.core.directory, Teller: s.core.teller, Upstream: s.transports,
+		Observer: metrics, Log: s.log, Chat: openAIChat{}, Process: s.core.process,
+		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
+		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros),
+	})
+}
+
+// serve opens the listeners and the socket beside the store.
+func (s *Server) serve(ctx context.Context) error {
+	p := &s.file.Process
+	admin, err := s.core.adminHandler()
+	if err != nil {
+		return err
+	}
+	models := http.Handler(s.gateway)
+	if p.AdminListen == "" || p.AdminListen == p.Listen {
+		models = joined(admin, s.gateway)
+	}
+	if s.addr, err = s.listen(ctx, p.Listen, models); err != nil {
+		return err
+	}
+	s.adminAddr = s.addr
+	if p.AdminListen != "" && p.AdminListen != p.Listen {
+		if s.adminAddr, err = s.listen(ctx, p.AdminListen, admin); err != nil {
+			return err
+		}
+	}
+	return s.listenSocket(ctx)
+}
+
+// joined serves administration and models at one address.
+func joined(admin, models http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isAdminPath(r.URL.Path) {
+			admin.ServeHTTP(w, r)
+			return
+		}
+		models.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) listen(ctx context.Context, address string, h http.Handler) (net.Addr, error) {
+	p := &s.file.Process
+	l, err := listen(ctx, address, p.Bounds.MaxConnections)
+	if err != nil {
+		return nil, err
+	}
+	server := httpServer(h, p.Bounds, s.log)
+	s.servers = append(s.servers, server)
+	if p.TLS.Cert == "" {
+		go s.run(func() error { return server.Serve(l) })
+		return l.Addr(), nil
+	}
+	pair, err := newCertificate(p.TLS.Cert, p.TLS.Key, s.log)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	server.TLSConfig = pair.config()
+	go s.run(func() error { return server.ServeTLS(l, "", "") })
+	return l.Addr(), nil
+}
+
+// run serves; a listener that fails ends the program.
+func (s *Server) run(serve func() error) {
+	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+		select {
+		case s.ended <- fmt.Errorf("serve: %w", err):
+		default:
+		}
+	}
+}
+
+// Stop ends the program in order (STO-4): no new request, what runs finishes
+// within the drain time-out or is cut and charged, everything is settled.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stopping.Do(func() { s.stopped = s.stop(ctx) })
+	return s.stopped
+}
+
+func (s *Server) stop(ctx context.Context) error {
+	s.log.Info("stopping: running requests finish, new ones are refused")
+	s.quit()
+	drain, cancel := context.WithTimeout(ctx, micros(s.file.Process.Bounds.DrainMicros))
+	defer cancel()
+	var failed error
+	var shutting sync.WaitGroup
+	for _, server := range s.servers {
+		shutting.Go(func() {
+			if err := server.Shutdown(drain); err != nil {
+				s.log.Warn("requests were cut at the end of the drain time-out")
+			}
+		})
+	}
+	s.gateway.Drain(drain)
+	shutting.Wait()
+	failed = errors.Join(failed, s.closeServers())
+	s.background.Wait()
+	s.transports.Close()
+	failed = errors.Join(failed, s.core.close(ctx))
+	select {
+	case s.ended <- failed:
+	default:
+	}
+	return failed
+}
+
+func (s *Server) closeServers() error {
+	var failed error
+	for _, server := range s.servers {
+		failed = errors.Join(failed, server.Close())
+	}
+	return failed
+}

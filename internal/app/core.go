@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/weirhq/weir/internal/admin"
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/directory"
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/observe"
+	"github.com/weirhq/weir/internal/price"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/memory"
+	"github.com/weirhq/weir/internal/store/sqlite"
+	"github.com/weirhq/weir/internal/teller"
+)
+
+// book is an opened store: every role of it.
+type book interface {
+	store.Book
+	store.Objects
+	store.Secrets
+	store.Log
+	store.Verifiable
+	store.Sweepable
+	Close() error
+}
+
+// core is what a server and a command on an unlocked store have in common.
+type core struct {
+	book      book
+	clock     clock.Clock
+	teller    *teller.Teller
+	directory *directory.Directory
+	admin     *admin.Service
+	metrics   *observe.Metrics
+	process   string
+}
+
+func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logger) (_ *core, err error) {
+	c := &core{clock: o.Clock, process: processID()}
+	if c.clock == nil {
+		c.clock = clock.System()
+	}
+	if c.book, err = openBook(ctx, file, o, c.clock, log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.book.Close())
+		}
+	}()
+	prices, err := price.Load()
+	if err != nil {
+		return nil, fmt.Errorf("read the built-in prices: %w", err)
+	}
+	if c.directory, err = directory.New(ctx, c.book, c.clock, prices); err != nil {
+		return nil, err
+	}
+	c.teller = teller.New(c.book, teller.Options{
+		OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
+		Hooks:          tellerHooks(log),
+	})
+	c.teller.Start()
+	_, durable := file.Process.StorePath()
+	c.admin = admin.New(admin.Options{
+		Objects: c.book, Secrets: c.book, Log: c.book, Verifiable: c.book, Decider: c.teller, Snapshots: c.directory,
+		Prices: prices, Clock: c.clock, Durable: durable, Store: file.Process.Store, Version: Version(),
+	})
+	return c, nil
+}
+
+func openBook(ctx context.Context, file *config.File, o Options, c clock.Clock, log *slog.Logger) (book, error) {
+	path, durable := file.Process.StorePath()
+	if !durable {
+		options := memory.Options{Clock: c}
+		_, _ = rand.Read(options.Secret[:]) // never fails since Go 1.24
+		return memory.New(options), nil
+	}
+	b, err := sqlite.Open(ctx, sqlite.Options{
+		Path: path, Clock: c, AcceptClock: o.AcceptClock,
+		OnClockStep:  func(s store.ClockStep) { log.Error("the clock stepped", "from", s.From, "to", s.To) },
+		OnFlushError: func(err error) { log.Error("refusal records could not be written", "error", err) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the store %s: %w", path, err)
+	}
+	if r := b.Recovery(); r.Swept > 0 {
+		log.Warn("requests that a dead process left open were charged at their worst case", "count", r.Swept, "nanos", r.SpendNanos)
+	}
+	return b, nil
+}
+
+// processID names this process in reservations.
+func processID() string {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+	return "p_" + hex.EncodeToString(random[:])
+}
+
+// adminToken makes the configured token the admin token; without one a store
+// that has none gets one, which is shown this once.
+func (c *core) adminToken(ctx context.Context, configured string) (made string, err error) {
+	if configured != "" {
+		return "", c.admin.SetToken(ctx, configured)
+	}
+	return c.admin.EnsureToken(ctx)
+}
+
+// close settles what is queued, then closes the store.
+func (c *core) close(ctx context.Context) error {
+	return errors.Join(c.teller.Stop(ctx), c.book.Close())
+}
+
+// tellerHooks logs what no caller sees. A dead letter is a charge that found no
+// reservation: it must never happen, and is never quiet.
+func tellerHooks(log *slog.Logger) teller.Hooks {
+	return teller.Hooks{
+		Failed: func(ops int, err error) { log.Error("the store refused a batch", "operations", ops, "error", err) },
+		Closed: func(lane int, closed bool) { log.Error("admissions stopped or go on", "lane", lane, "stopped", closed) },
+		Full:   func(lane, queued int) { log.Error("settlements wait for the store", "lane", lane, "queued", queued) },
+		DeadLetter: func(op *ledger.Op, verdict ledger.Verdict) {
+			log.Error("a settlement found no reservation and was not booked", "request_id", op.Reservation.ID.String(), "verdict", int(verdict))
+		},
+	}
+}
