@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/internal/admin"
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/simulator"
+)
+
+// The look of a demonstration. Lines that are redrawn in place fit 80 columns:
+// a terminal that wraps them would draw them twice.
+const (
+	demoFrame  = 80 * time.Millisecond
+	demoLabel  = 10
+	demoBar    = 28
+	demoColumn = 60
+	demoWrap   = 66
+	clearToEnd = "\x1b[J"
+	upTwoLines = "\x1b[2F"
+	hideCursor = "\x1b[?25l"
+	showCursor = "\x1b[?25h"
+	plainSteps = 5 // lines that show the fill where nothing can be redrawn
+)
+
+// tone is how a piece of text stands out.
+type tone string
+
+const (
+	bold  tone = "\x1b[1m"
+	dim   tone = "\x1b[2m"
+	red   tone = "\x1b[31m"
+	green tone = "\x1b[32m"
+)
+
+// demoView writes what a demonstration shows. Its own writer is locked: the
+// watcher draws while the volley runs.
+type demoView struct {
+	live, color bool
+	cap         money.Nanos
+
+	mu    sync.Mutex
+	out   io.Writer
+	drawn bool // two lines stand that the next frame draws over
+	step  int64
+}
+
+// demoState is what a moment of the volley looks like.
+type demoState struct {
+	capped, free               admit.KeyView
+	running, answered, refused int
+	freeAnswered               int
+}
+
+// spent is the key's spend of the day, a decimal string of dollars.
+func spent(view admit.KeyView) string {
+	for _, l := range view.Limits {
+		if l.Metric == "spend" {
+			return l.Used
+		}
+	}
+	return "0"
+}
+
+func newDemoView(o DemoOptions) *demoView {
+	limit, err := money.ParseUSD(demoCapUSD)
+	if err != nil {
+		limit = money.Dollar
+	}
+	return &demoView{live: o.Live, color: o.Color, cap: limit, out: o.Stdout}
+}
+
+func (v *demoView) in(t tone, text string) string {
+	if !v.color {
+		return text
+	}
+	return string(t) + text + "\x1b[0m"
+}
+
+func (v *demoView) print(format string, args ...any) { fmt.Fprintf(v.out, format, args...) }
+
+func (v *demoView) title() {
+	v.print("\n%s  a cap that holds, and books that balance\n", v.in(bold, "weir demo"))
+}
+
+func (v *demoView) heading(text string) { v.print("\n%s\n", v.in(bold, text)) }
+
+// fact is one line: what, its description, and how long it took.
+func (v *demoView) fact(name, text string, took time.Duration) {
+	space := max(1, demoColumn-utf8.RuneCountInString(text))
+	v.print("  %-*s%s%*s%s\n", demoLabel, name, text, space, "", v.in(dim, seconds(took)))
+}
+
+// more is a line without a time.
+func (v *demoView) more(name, text string) { v.print("  %-*s%s\n", demoLabel, name, text) }
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%6.2f s", d.Seconds()) }
+
+func (v *demoView) volley(requests, parallel int) {
+	v.heading(fmt.Sprintf("%d chat completions over HTTP, %d at once, half of them streamed", requests, parallel))
+	if v.live {
+		v.print("%s", hideCursor)
+	}
+}
+
+// frame draws a moment of the volley.
+func (v *demoView) frame(s demoState) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.live {
+		v.draw(s)
+		return
+	}
+	if step := int64(v.spent(s)) * plainSteps / int64(v.cap); step > v.step && step <= plainSteps {
+		v.step = step
+		v.print("%s\n", v.cappedLine(s))
+	}
+}
+
+// draw draws the two lines of a moment over those of the last.
+func (v *demoView) draw(s demoState) {
+	back := ""
+	if v.drawn {
+		back = upTwoLines + clearToEnd
+	}
+	v.drawn = true
+	v.print("%s%s\n%s\n", back, v.cappedLine(s), v.freeLine(s))
+}
+
+// settled draws the last moment, for good.
+func (v *demoView) settled(s demoState, took time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.draw(s)
+	v.show()
+	v.fact("", "", took)
+}
+
+// release gives the terminal back in mid-volley.
+func (v *demoView) release() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.show()
+}
+
+func (v *demoView) show() {
+	if v.live {
+		v.print("%s", showCursor)
+	}
+	v.drawn = false
+}
+
+func (v *demoView) spent(s demoState) money.Nanos {
+	n, err := money.ParseSignedUSD(spent(s.capped))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (v *demoView) cappedLine(s demoState) string {
+	at := v.spent(s)
+	filled := int(min(int64(at)*demoBar/int64(v.cap), demoBar))
+	color := green
+	if at >= v.cap {
+		color = red
+	}
+	bar := v.in(color, strings.Repeat("█", filled)) + v.in(dim, strings.Repeat("░", demoBar-filled))
+	return fmt.Sprintf("  %-*s%s %s of $%s  %2d ok %s", demoLabel, demoCapped, bar, short(at), demoCapUSD, s.answered, v.refused(s.refused))
+}
+
+func (v *demoView) refused(n int) string {
+	text := fmt.Sprintf("%2d refused", n)
+	if n == 0 {
+		return v.in(dim, text)
+	}
+	return v.in(red, text)
+}
+
+func (v *demoView) freeLine(s demoState) string {
+	at, err := money.ParseSignedUSD(spent(s.free))
+	if err != nil {
+		at = 0
+	}
+	note := "no cap"
+	if s.running > 0 {
+		note = fmt.Sprintf("no cap; %d requests running", s.running)
+	}
+	return fmt.Sprintf("  %-*s%-*s %s%s %2d ok", demoLabel, demoFree, demoBar, note, short(at), strings.Repeat(" ", len(" of $ ")+len(demoCapUSD)), s.freeAnswered)
+}
+
+// short is an amount to the ten-thousandth of a dollar, cut: the exact sums
+// follow in the books.
+func short(n money.Nanos) string {
+	return fmt.Sprintf("$%d.%04d", int64(n)/int64(money.Dollar), int64(n)%int64(money.Dollar)/100_000)
+}
+
+// wrap breaks text at spaces into lines of at most width characters.
+func wrap(text string, width int) []string {
+	var lines []string
+	current := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case current == "":
+			current = word
+		case utf8.RuneCountInString(current)+1+utf8.RuneCountInString(word) > width:
+			lines = append(lines, current)
+			current = word
+		default:
+			current += " " + word
+		}
+	}
+	return append(lines, current)
+}
+
+// invite says how to go on.
+func (v *demoView) invite(d *demo) {
+	v.heading("It stays up: try it (Ctrl-C ends)")
+	v.print(`
+  curl %[1]s/v1/chat/completions \
+    -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' \
+    -d '{"model": "%[3]s", "messages": [{"role": "user", "content": "Hello"}]}'
+
+`, d.base(), d.keys[demoFree], demoModel)
+	v.more("base URL", d.base()+"/v1")
+	v.more("API key", d.keys[demoFree]+"  ("+demoFree+")")
+	v.more("", d.keys[demoCapped]+"  ("+demoCapped+", refused until midnight UTC)")
+	v.more("commands", "weir usage -c "+d.config)
+	if d.first != nil {
+		v.more("", "weir explain "+d.first.requestID+" -c "+d.config)
+	}
+	v.print("\n")
+}
+
+// refusal shows which request was refused first, why, and what its checks saw.
+func (v *demoView) refusal(a *demoAnswer, explained *admin.RequestAnswer) {
+	v.more("request", fmt.Sprintf("number %d, of %s: %s", a.number, a.key, v.in(red, fmt.Sprintf("%d %s", a.status, a.code))))
+	for i, text := range wrap(a.message, demoWrap) {
+		name := ""
+		if i == 0 {
+			name = "message"
+		}
+		v.more(name, text)
+	}
+	for i, c := range explained.Checks {
+		name := ""
+		if i == 0 {
+			name = "checks"
+		}
+		verdict := v.in(green, c.Verdict)
+		if c.Verdict != "pass" {
+			verdict = v.in(red, c.Verdict)
+		}
+		v.more(name, fmt.Sprintf("%-12s %-36s %s", c.Name, checkFigures(&c), verdict))
+	}
+}
+
+// checkFigures is what a check saw.
+func checkFigures(c *admin.CheckView) string {
+	if c.Amount == "" {
+		return ""
+	}
+	sign := ""
+	if c.Metric == "spend" {
+		sign = "$"
+	}
+	return fmt.Sprintf("%s%s of %s%s used", sign, c.Used, sign, c.Amount)
+}
+
+// books shows both sides of the account.
+func (v *demoView) books(run *DemoRun, bill *simulator.Bill, verified *admin.VerifyAnswer, took time.Duration) {
+	v.heading("The books")
+	width := max(len(run.Ledger.String()), len(run.Bill.String()))
+	v.more("ledger", fmt.Sprintf("$%-*s  %d requests charged, %d refused and charged nothing", width, run.Ledger, run.Charged, run.Refused))
+	v.more("bill", fmt.Sprintf("$%-*s  %d requests served: %d + %d tokens, at their prices", width, run.Bill, bill.Requests, bill.Input, bill.Output))
+	v.more("difference", fmt.Sprintf("%d nano-dollars", int64(run.Ledger-run.Bill)))
+	v.fact("verify", fmt.Sprintf("%d counters recomputed from %d events, %d differ", verified.Counts.Counters, verified.Counts.Events, run.Differences), took)
+}
+
+func (v *demoView) verdict(run *DemoRun, took time.Duration) {
+	v.print("\n")
+	if run.Balanced {
+		v.print("%s\n", v.in(green, fmt.Sprintf("The cap held and the books balance to the nano-dollar, %.1f s after the start.", took.Seconds())))
+		return
+	}
+	reasons := []string{}
+	for _, r := range []struct {
+		wrong bool
+		text  string
+	}{
+		{run.Refused == 0, "nothing was refused: send more requests"},
+		{run.Late > 0, fmt.Sprintf("%d requests were admitted after a refusal", run.Late)},
+		{run.Ledger != run.Bill, "ledger and bill differ"},
+		{run.Differences > 0, "counters and events differ"},
+	} {
+		if r.wrong {
+			reasons = append(reasons, r.text)
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, "requests are missing from the books")
+	}
+	v.print("%s\n", v.in(red, "It does not hold: "+strings.Join(reasons, "; ")+"."))
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/internal/admin"
+)
+
+// patienceShown is when a command that is not done begins to say so.
+const patienceShown = time.Second
+
+type verifyCmd struct{ reach }
+
+func (c *verifyCmd) Help() string {
+	return `It reads one consistent snapshot of the store, of a running server too. Exit code 1
+means that at least one figure is not what the records say.`
+}
+
+func (c *verifyCmd) Run(s *session) error {
+	return c.with(s, func(a *asked) error {
+		done := s.progress("verifying")
+		answer, err := a.Verify(s.ctx, admin.VerifyRequest{})
+		done()
+		if err := show(a, answer, err, writeVerify); err != nil {
+			return err
+		}
+		if !answer.Balanced {
+			return &exit{code: exitFailed}
+		}
+		return nil
+	})
+}
+
+// progress says on a terminal's standard error that something goes on, and for
+// how long, until the returned function is called.
+func (s *session) progress(what string) (done func()) {
+	if !terminal(s.stderr) {
+		return func() {}
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(patienceShown)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				fmt.Fprint(s.stderr, "\r\x1b[K")
+				return
+			case <-ticker.C:
+				fmt.Fprintf(s.stderr, "\r\x1b[K%s, %d s", what, int(time.Since(began).Seconds()))
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
+}
+
+func writeVerify(w io.Writer, v *admin.VerifyAnswer) error {
+	c := v.Counts
+	if len(v.Differences) > 0 {
+		t := &table{columns: []column{
+			{"workspace", left}, {"limit", left}, {"subject", left}, {"figure", left}, {"in the counter", right}, {"by the records", right}, {"request", left},
+		}}
+		for _, d := range v.Differences {
+			t.add(d.Workspace, d.Limit, d.Subject, d.Figure, strconv.FormatInt(d.Have, 10), strconv.FormatInt(d.Want, 10), d.Request)
+		}
+		if err := t.write(w); err != nil {
+			return err
+		}
+	}
+	verdict := "the books balance"
+	if !v.Balanced {
+		verdict = plural(int64(len(v.Differences)), "difference")
+	}
+	text := fmt.Sprintf("%s: %s, %s, %s", verdict, plural(c.Counters, "counter"), plural(c.Events, "event"), plural(c.Reservations, "open reservation"))
+	if c.Buckets > 0 {
+		text += fmt.Sprintf("; %s that refill are not compared", plural(c.Buckets, "counter"))
+	}
+	if c.Saturated > 0 {
+		text += fmt.Sprintf("; %s overflowed and cannot be compared", plural(c.Saturated, "counter"))
+	}
+	return line(w, text)
+}
