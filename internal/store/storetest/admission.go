@@ -285,6 +285,22 @@ func topUpTwice(t *testing.T, d *desk) {
 	}
 }
 
+// adjustTwice: corrections of one request are numbered, so that each is booked
+// once however often it is sent (RES-9).
+func adjustTwice(t *testing.T, d *desk) {
+	s := newShop("acme")
+	r := s.open(t, d, 8*dollar)
+	d.do(t, s.settle(r, 5*dollar))
+	for number := range int32(4) {
+		op := s.end(ledger.Adjust, r)
+		op.Entry = &ledger.Entry{Number: number, Amounts: ledger.Amounts{Spend: -dollar}, Reason: "wrong price", Actor: "ada"}
+		together(callers, func(int) { d.do(t, op) })
+	}
+	if got := d.balanced(t).Counters[s.counter("funds")].Settled; got != dollar {
+		t.Errorf("settled %d after four corrections of a dollar, want a dollar", got)
+	}
+}
+
 // consistentView: a snapshot of a running store balances (RES-7).
 func consistentView(t *testing.T, d *desk) {
 	s := newShop("acme")

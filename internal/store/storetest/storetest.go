@@ -72,6 +72,7 @@ func Run(t *testing.T, d Driver) {
 			run("AMovedReservationSettlesByAnOldCopy", movedSettle)
 			run("AnExpiredReservationIsListedAndSwept", expired)
 			run("ATopUpSentTwiceIsBookedOnce", topUpTwice)
+			run("ACorrectionSentTwiceIsBookedOnce", adjustTwice)
 			run("VerifySeesOneInstantWhileOthersWrite", consistentView)
 		})
 	}
