@@ -26,7 +26,7 @@ type KeyView struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name"`
 	Workspace string      `json:"workspace"`
-	Status    string      `json:"status"` // active or disabled
+	Status    string      `json:"status"` // active, disabled or expired
 	ExpiresAt string      `json:"expires_at,omitempty"`
 	Team      string      `json:"team,omitempty"`
 	Project   string      `json:"project,omitempty"`
@@ -61,8 +61,11 @@ func Describe(s *Snapshot, k *tenant.Key, readings []ledger.Reading) KeyView {
 		v.Status = "disabled"
 	}
 	for i := range readings {
-		if readings[i].Check.Kind != ledger.KindPolicy {
-			v.Limits = append(v.Limits, ViewLimit(&readings[i]))
+		switch r := &readings[i]; {
+		case r.Check.Kind != ledger.KindPolicy:
+			v.Limits = append(v.Limits, ViewLimit(r))
+		case !r.Pass && !k.Disabled:
+			v.Status = "expired"
 		}
 	}
 	return v
@@ -78,8 +81,11 @@ func ViewLimit(r *ledger.Reading) LimitView {
 	}
 	switch {
 	case c.Kind == ledger.KindFunds:
-		v.Remaining = money.Nanos(c.Credit - r.Used - r.Held).String()
-		v.Amount, v.ResetsAt = "", ""
+		// Used is what exceeds the money paid in; an open workspace has no end.
+		v.Used, v.Amount, v.ResetsAt = money.Nanos(max(0, r.Used)).String(), "", ""
+		if c.Mode != ledger.Track {
+			v.Remaining = available(r).String()
+		}
 	case c.Mode == ledger.Track:
 		v.Amount, v.ResetsAt = "", ""
 	case c.Wants == ledger.Spend:

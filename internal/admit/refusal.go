@@ -4,7 +4,7 @@ package admit
 
 import (
 	"fmt"
-	"strconv"
+	"math"
 	"time"
 
 	"github.com/weirhq/weir/internal/fault"
@@ -14,7 +14,9 @@ import (
 
 // patienceMicros: a refusal that this much waiting will not cure tells clients
 // not to retry (ERR-3).
-const patienceMicros = 60 * 1_000_000
+const patienceMicros = 60 * microsPerSecond
+
+const microsPerSecond = 1_000_000
 
 // heldRetrySeconds: only held amounts are in the way, so trying again soon is
 // sensible (ERR-2).
@@ -28,10 +30,13 @@ func (p *Plan) Refuse(result *ledger.Result) *fault.Fault {
 	if check.Kind == ledger.KindPolicy && p.policy != nil && check.Code == p.policy.Code {
 		return p.policy
 	}
-	f := fault.New(check.Code, "%s", p.sentence(&refusal.Reading, result.At))
+	f := fault.New(check.Code, "%s", p.sentence(refusal, result.At))
+	if never := larger(result); never != nil && never.Check != check {
+		f.Message += "; besides, it needs more than the whole " + never.Check.Name + " limit of " + p.whose(never.Check) + ", so waiting does not help"
+	}
 	f.Details = details(check, &refusal.Reading)
 	f.Details.Subject = p.subject(check)
-	p.retryAdvice(f, refusal, result.At)
+	p.retryAdvice(f, result)
 	if f.Code == fault.BudgetExceeded && p.Snapshot.Workspace.BudgetRefusal == 402 {
 		f.Status = 402
 	}
@@ -42,27 +47,64 @@ func (p *Plan) Refuse(result *ledger.Result) *fault.Fault {
 }
 
 // retryAdvice sets Retry-After, x-should-retry and X-Weir-Reset.
-func (p *Plan) retryAdvice(f *fault.Fault, refusal *ledger.Refusal, at int64) {
-	check := refusal.Check
-	switch {
+func (p *Plan) retryAdvice(f *fault.Fault, result *ledger.Result) {
+	refusal := result.Refusal
+	f.NoRetry = true
+	switch check := refusal.Check; {
 	case check.Kind == ledger.KindPolicy:
-		f.NoRetry = true
-	case check.Mode == ledger.Take && refusal.WaitMicros >= 0:
-		f.RetryAfterSeconds = max(1, int(ceilSeconds(refusal.WaitMicros)))
-		f.Details.Retryable = true
-		f.NoRetry = refusal.WaitMicros > patienceMicros
-	case refusal.Reading.Reason == "held":
-		f.RetryAfterSeconds, f.NoRetry = heldRetrySeconds, false
-		f.Details.Retryable = true
+	case check.Mode == ledger.Take:
+		// The ledger's wait is that of every runtime limit and rule that stands
+		// against the request, the soonest of its candidates; below 0: RUN-2.
+		if refusal.WaitMicros >= 0 {
+			f.RetryAfterSeconds = int(max(1, ceilSeconds(refusal.WaitMicros)))
+			f.NoRetry = refusal.WaitMicros > patienceMicros
+		}
 	default:
-		f.NoRetry = true
-		if refusal.Reading.ResetsAt > 0 && refusal.Reading.Reason != "larger_than_limit" {
-			f.ResetSeconds = max(1, ceilSeconds(refusal.Reading.ResetsAt-at))
+		if wait := heldWait(result); wait > 0 {
+			f.RetryAfterSeconds = int(max(heldRetrySeconds, ceilSeconds(wait)))
+			f.NoRetry = wait > patienceMicros
+		}
+		if resets := refusal.Reading.ResetsAt; resets > 0 && refusal.Reading.Reason != ledger.ReasonLarger {
+			f.ResetSeconds = max(1, ceilSeconds(resets-result.At))
 		}
 	}
+	f.Details.Retryable = !f.NoRetry
 }
 
-func ceilSeconds(micros int64) int64 { return (micros + 999_999) / 1_000_000 }
+// heldWait is how long to wait, in microseconds, where nothing but held amounts
+// (and runtime limits) are in the way of a request; 0 where something else is.
+func heldWait(result *ledger.Result) int64 {
+	wait := int64(heldRetrySeconds * microsPerSecond)
+	for i := range result.Readings {
+		r := &result.Readings[i]
+		switch {
+		case r.Pass || r.Reason == ledger.ReasonHeld:
+		case r.Check.Mode == ledger.Take && r.WaitMicros >= 0:
+			wait = max(wait, r.WaitMicros)
+		default:
+			return 0
+		}
+	}
+	return wait
+}
+
+// larger finds a limit that the request alone exceeds (RUN-2); nil: none.
+func larger(result *ledger.Result) *ledger.Reading {
+	for i := range result.Readings {
+		if r := &result.Readings[i]; !r.Pass && r.Reason == ledger.ReasonLarger {
+			return r
+		}
+	}
+	return nil
+}
+
+func ceilSeconds(micros int64) int64 {
+	seconds := micros / microsPerSecond
+	if micros%microsPerSecond > 0 {
+		seconds++
+	}
+	return seconds
+}
 
 // subject names whose limit it is, in the caller's words.
 func (p *Plan) subject(c *ledger.Check) string {
@@ -72,33 +114,84 @@ func (p *Plan) subject(c *ledger.Check) string {
 	return p.Snapshot.Workspace.Name
 }
 
-func (p *Plan) sentence(r *ledger.Reading, at int64) string {
+func (p *Plan) whose(c *ledger.Check) string { return fmt.Sprintf("%s %q", c.Scope, p.subject(c)) }
+
+// sentence is the message: what is in the way, and what helps.
+func (p *Plan) sentence(refusal *ledger.Refusal, at int64) string {
+	r, whose := &refusal.Reading, p.whose(refusal.Check)
 	c := r.Check
-	whose := fmt.Sprintf("%s %q", c.Scope, p.subject(c))
+	if c.Kind == ledger.KindPolicy {
+		return whose + " is disabled or has expired; ask whoever runs this gateway"
+	}
 	if p.Snapshot.Workspace.HideAmounts {
-		return fmt.Sprintf("the %s limit of %s is reached", c.Name, whose)
+		return bareSentence(refusal, whose)
 	}
 	switch {
-	case c.Kind == ledger.KindPolicy:
-		return fmt.Sprintf("%s is disabled or has expired; ask whoever runs this gateway", whose)
-	case c.Kind == ledger.KindFunds:
+	case c.Kind == ledger.KindFunds && c.Mode == ledger.Observe:
 		return fmt.Sprintf("%s has no funds left: %s USD available; top it up", whose, available(r))
-	case r.Reason == "larger_than_limit":
-		return fmt.Sprintf("this request needs %s, the %s limit of %s is %s in all: it can never be admitted; send less or raise the limit",
-			figure(c, r.Wanted), c.Name, whose, figure(c, c.Amount))
+	case c.Kind == ledger.KindFunds:
+		return fmt.Sprintf("%s has not the funds for this request: %s USD available, %s of them held by running requests, and it may cost up to %s; top it up, or ask for fewer output tokens",
+			whose, funds(r), figure(c, r.Held), figure(c, r.Wanted))
+	case r.Reason == ledger.ReasonLarger:
+		return fmt.Sprintf("this request needs %s, the %s limit of %s is %s in all (%s used): it can never be admitted; send less or have the limit raised",
+			figure(c, r.Wanted), c.Name, whose, figure(c, c.Amount), figure(c, r.Used))
 	case c.Kind == ledger.KindGauge:
-		return fmt.Sprintf("%s has %d requests in flight, its limit is %d at once", whose, r.Held, c.Amount)
+		return fmt.Sprintf("%s has %s in flight, its limit is %s at once; try again when one has ended", whose, figure(c, r.Held), figure(c, c.Amount))
 	case c.Kind == ledger.KindBucket:
-		return fmt.Sprintf("the %s limit of %s is %s a minute, %s are used and this request needs %d",
-			c.Name, whose, figure(c, c.Amount), figure(c, r.Used), r.Wanted)
+		return fmt.Sprintf("the %s limit of %s is %s a minute (%s used) and this request needs %s; there is room for it in %d s",
+			c.Name, whose, figure(c, c.Amount), figure(c, r.Used), figure(c, r.Wanted), ceilSeconds(r.WaitMicros))
+	case c.Mode == ledger.Reserve:
+		return fmt.Sprintf("the %s of %s is %s: %s are spent, %s are held by running requests, and this request needs up to %s%s",
+			c.Name, whose, figure(c, c.Amount), figure(c, r.Used), figure(c, r.Held), figure(c, r.Wanted), again(r))
 	default:
-		return fmt.Sprintf("the %s of %s is %s and %s are spent; it has room again at %s",
-			c.Name, whose, figure(c, c.Amount), figure(c, r.Used), instant(r.ResetsAt, c.Zone))
+		return fmt.Sprintf("the %s of %s is %s and %s are spent%s", c.Name, whose, figure(c, c.Amount), figure(c, r.Used), again(r))
 	}
 }
 
-func available(r *ledger.Reading) string {
-	return money.Nanos(r.Check.Credit - r.Used - r.Held).String()
+// bareSentence names no amounts (ERR-1). When there is room again is none.
+func bareSentence(refusal *ledger.Refusal, whose string) string {
+	r := &refusal.Reading
+	c := r.Check
+	switch {
+	case c.Kind == ledger.KindFunds && c.Mode == ledger.Observe:
+		return whose + " has no funds left; top it up"
+	case c.Kind == ledger.KindFunds:
+		return whose + " has not the funds for this request; top it up, or ask for fewer output tokens"
+	case r.Reason == ledger.ReasonLarger:
+		return fmt.Sprintf("this request needs more than the whole %s limit of %s: it can never be admitted; send less or have the limit raised", c.Name, whose)
+	case c.Kind == ledger.KindGauge:
+		return whose + " has as many requests in flight as it may; try again when one has ended"
+	case c.Kind == ledger.KindBucket:
+		return fmt.Sprintf("the %s limit of %s is used up; there is room for this request in %d s", c.Name, whose, ceilSeconds(r.WaitMicros))
+	case c.Mode == ledger.Reserve:
+		return fmt.Sprintf("the %s of %s has no room for this request%s", c.Name, whose, again(r))
+	default:
+		return fmt.Sprintf("the %s of %s is spent%s", c.Name, whose, again(r))
+	}
+}
+
+// again says when a limit of time has room again.
+func again(r *ledger.Reading) string {
+	if r.ResetsAt == 0 {
+		return ""
+	}
+	return "; it has room again at " + instant(r.ResetsAt, zoneOf(r.Check))
+}
+
+// funds are what a workspace may spend, before what is held; available, after.
+func funds(r *ledger.Reading) money.Nanos {
+	return money.Nanos(less(r.Check.Credit, r.Used))
+}
+
+func available(r *ledger.Reading) money.Nanos { return money.Nanos(less(int64(funds(r)), r.Held)) }
+
+// less is a - b; it saturates.
+func less(a, b int64) int64 {
+	if b == math.MinInt64 {
+		return math.MaxInt64
+	}
+	n, _ := money.SaturatingAdd(a, -b)
+	return n
 }
 
 // figure is an amount with its unit.
@@ -107,12 +200,19 @@ func figure(c *ledger.Check, v int64) string {
 	case ledger.Spend:
 		return money.Nanos(v).String() + " USD"
 	case ledger.Tokens, ledger.Input:
-		return strconv.FormatInt(v, 10) + " tokens"
+		return counted(v, "token")
 	case ledger.Requests, ledger.Slots:
-		return strconv.FormatInt(v, 10) + " requests"
+		return counted(v, "request")
 	default:
-		return strconv.FormatInt(v, 10)
+		return figureOf(v)
 	}
+}
+
+func counted(v int64, unit string) string {
+	if v == 1 {
+		return "1 " + unit
+	}
+	return figureOf(v) + " " + unit + "s"
 }
 
 func instant(at int64, zone *time.Location) string {
@@ -125,24 +225,34 @@ func instant(at int64, zone *time.Location) string {
 	return time.UnixMicro(at).In(zone).Format(time.RFC3339)
 }
 
-// details is ERR-1's object. Money is a decimal string of US dollars.
+// zoneOf is the zone that a limit's own calendar is in; nil is UTC.
+func zoneOf(c *ledger.Check) *time.Location {
+	if c.Kind == ledger.KindFixed {
+		return c.Window.Zone
+	}
+	return c.Zone
+}
+
+// details is ERR-1's object. Money is a decimal string of US dollars. The
+// amount of funds is what there is to spend, credit line included.
 func details(c *ledger.Check, r *ledger.Reading) *fault.Details {
 	plain := func(v int64) string {
 		if c.Wants == ledger.Spend {
 			return money.Nanos(v).String()
 		}
-		return strconv.FormatInt(v, 10)
+		return figureOf(v)
 	}
 	d := &fault.Details{
 		LimitID: LimitID(c), Scope: c.Scope, Metric: c.Wants.String(), Window: windowWord(c),
-		ResetsAt: instant(r.ResetsAt, c.Zone), Reason: r.Reason,
+		ResetsAt: instant(r.ResetsAt, zoneOf(c)), Reason: r.Reason,
 	}
-	if c.Kind == ledger.KindPolicy {
-		return d
-	}
-	d.Amount, d.Used, d.Held, d.Wanted = plain(c.Amount), plain(r.Used), plain(r.Held), plain(r.Wanted)
-	if c.Kind == ledger.KindFunds {
-		d.Amount, d.Used = plain(c.Credit), plain(r.Used)
+	switch c.Kind {
+	case ledger.KindPolicy:
+		d.Metric = ""
+	case ledger.KindFunds:
+		d.Amount, d.Held, d.Wanted = plain(int64(funds(r))), plain(r.Held), plain(r.Wanted)
+	default:
+		d.Amount, d.Used, d.Held, d.Wanted = plain(c.Amount), plain(r.Used), plain(r.Held), plain(r.Wanted)
 	}
 	return d
 }

@@ -4,29 +4,46 @@ package admit
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
+	"slices"
 
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/price"
 )
 
 const (
-	maxHold = money.MaxAmount
 	// outputBytesPerToken turns received output into tokens when no usage was
 	// reported (RES-4).
 	outputBytesPerToken = 3
 	// AbsurdFactor: usage above ten times the context is not believed (USE-1).
 	AbsurdFactor = 10
-	// assumedContext stands in for a model that declares none.
-	assumedContext = 10_000_000
+)
+
+// The marks that a settlement sets, besides those of package call.
+const (
+	// MarkFree: the provider broke a stream and its row makes that free.
+	MarkFree call.Mark = "free_on_failure"
+	// MarkUnpriced: the model has no price, so nothing was charged (PRC-3).
+	MarkUnpriced call.Mark = "unpriced"
+	// MarkPriceIncomplete: a part that was used has no price; all of it was
+	// priced as a worst case is.
+	MarkPriceIncomplete call.Mark = "price_incomplete"
+	// MarkTierNotPriced: the price names no factor for the service tier that was
+	// served, which costs what the standard one costs (USE-2).
+	MarkTierNotPriced call.Mark = "tier_not_priced"
+	// MarkSaturated: the cost passed the bounds of money (SPEC section 1).
+	MarkSaturated call.Mark = "saturated"
 )
 
 // Ending is how an attempt at a provider ended, as the gateway saw it.
 type Ending struct {
 	// Sent: something went to the provider. Without it, everything goes back.
 	Sent bool
-	// Failed: the provider answered with an error, or did not answer.
+	// Failed: the provider answered with an error, or did not answer whole. A
+	// client that has gone is no failure of the provider's.
 	Failed   bool
 	Observed call.Observed
 	// Outcome is a word for the call log: ok, provider_error, cut, client_gone …
@@ -79,21 +96,27 @@ type Charged struct {
 func Settle(r *ledger.Reservation, p *Planned, e Ending) Charged {
 	c := Charged{Op: &ledger.Op{Verb: ledger.Settle, Workspace: r.Workspace, Reservation: r}}
 	c.End = End{
-		Outcome: e.Outcome, Status: e.Status, Answered: e.Observed.Model, OutputBytes: e.Observed.OutputBytes,
+		Outcome: e.Outcome, Status: e.Status, Answered: label(e.Observed.Model), OutputBytes: e.Observed.OutputBytes,
 		SentAt: e.SentAt, FirstByteAt: e.FirstByteAt, EndedAt: e.EndedAt,
 	}
 	for _, m := range e.Observed.Marks {
-		c.End.Marks = append(c.End.Marks, string(m))
+		c.mark(m)
 	}
 	settlement := &ledger.Settlement{Outcome: e.Outcome}
-	usage, owed := usageOwed(p, e, &c.End)
+	usage, due := owed(p, &e)
+	if e.Observed.Reported && due != dueReported {
+		c.mark(call.MarkAbsurd)
+	}
 	switch {
 	case !e.Sent:
 		c.Op.Verb = ledger.Undo
-	case !owed:
+	case due == dueNothing:
 		c.Op.Verb = ledger.Void
+	case due == dueFree:
+		c.Op.Verb = ledger.Void
+		c.mark(MarkFree)
 	default:
-		attempt := c.attempt(p, usage)
+		attempt := c.attempt(p, usage, due == dueEstimate)
 		settlement.Attempts = []ledger.Attempt{attempt}
 		c.Cost, c.Tokens = money.Nanos(attempt.Spend), attempt.Tokens
 	}
@@ -103,70 +126,117 @@ func Settle(r *ledger.Reservation, p *Planned, e Ending) Charged {
 	return c
 }
 
-// usageOwed is RES-4: the first rule that fits.
-func usageOwed(p *Planned, e Ending, end *End) (call.Usage, bool) {
-	if e.Observed.Reported {
-		if believable(p, e.Observed.Usage) {
-			return e.Observed.Usage, true
-		}
-		end.Marks = append(end.Marks, "absurd")
+func (c *Charged) mark(m call.Mark) {
+	if !slices.Contains(c.End.Marks, string(m)) {
+		c.End.Marks = append(c.End.Marks, string(m))
 	}
-	if e.Failed && !e.Observed.OutputSeen {
-		return call.Usage{}, false
+}
+
+// due is what an ended request owes.
+type due int
+
+const (
+	dueReported due = iota
+	dueNothing
+	dueFree // nothing, because its provider's row says so
+	dueEstimate
+)
+
+// owed is RES-4: the first rule that fits. A report that is not believed is
+// none (USE-1).
+func owed(p *Planned, e *Ending) (call.Usage, due) {
+	o := &e.Observed
+	failed := e.Failed || o.ErrorSeen
+	switch {
+	case o.Reported && believable(p, o.Usage):
+		return o.Usage, dueReported
+	case failed && !o.OutputSeen && o.OutputBytes <= 0:
+		return call.Usage{}, dueNothing
+	case failed && e.FreeWhenBroken:
+		return call.Usage{}, dueFree
+	default:
+		return call.Usage{
+			Input:    p.Want.InputTokens,
+			Output:   min(call.TextTokens(o.OutputBytes, outputBytesPerToken), p.OutputTokens),
+			Requests: 1,
+		}, dueEstimate
 	}
-	if e.Failed && e.FreeWhenBroken {
-		end.Marks = append(end.Marks, "free_on_failure")
-		return call.Usage{}, false
-	}
-	end.Marks = append(end.Marks, "estimated")
-	output := (e.Observed.OutputBytes + outputBytesPerToken - 1) / outputBytesPerToken
-	return call.Usage{Input: p.InputTokens, Output: min(output, p.OutputTokens), Requests: 1}, true
 }
 
 func believable(p *Planned, u call.Usage) bool {
-	context := p.Model.ContextTokens
-	if context <= 0 {
-		context = assumedContext
+	parts := [...]int64{
+		u.Input, u.CachedInput, u.CacheWrite5m, u.CacheWrite1h, u.ToolInput, u.AudioInput, u.CachedAudioInput,
+		u.ImageInput, u.Output, u.AudioOutput, u.ImageOutput, u.Requests,
 	}
-	return u.Tokens() >= 0 && u.Tokens() <= AbsurdFactor*context
+	return slices.Min(parts[:]) >= 0 && u.Tokens() <= p.MaxUsageTokens()
 }
 
-func (c *Charged) attempt(p *Planned, u call.Usage) ledger.Attempt {
+func (c *Charged) attempt(p *Planned, u call.Usage, estimated bool) ledger.Attempt {
 	a := ledger.Attempt{Model: p.Model.Name, Provider: p.Provider.Name, Tokens: u.Tokens(), Input: u.InputTotal()}
+	if estimated {
+		c.mark(call.MarkEstimated)
+	}
 	if p.Price != nil {
 		a.Price = p.Price.ID
-		cost, err := p.Price.Charge(u)
-		if err != nil {
-			cost = c.fallback(p, u)
-		}
-		a.Spend = int64(cost)
-	} else {
-		c.End.Marks = append(c.End.Marks, "unpriced")
 	}
-	estimated := false
-	for _, m := range c.End.Marks {
-		estimated = estimated || m == "estimated"
-	}
+	a.Spend = int64(c.cost(p, u, estimated))
 	c.End.Usage = &Usage{
 		Input: u.Input + u.ToolInput + u.ImageInput, CachedInput: u.CachedInput + u.CachedAudioInput,
 		CacheWrite: u.CacheWrite5m + u.CacheWrite1h, AudioInput: u.AudioInput, Output: u.Output + u.ImageOutput,
-		Reasoning: u.Reasoning, AudioOutput: u.AudioOutput, ServiceTier: u.ServiceTier, Estimated: estimated,
+		Reasoning: u.Reasoning, AudioOutput: u.AudioOutput, ServiceTier: label(u.ServiceTier), Estimated: estimated,
 	}
 	a.Detail, _ = json.Marshal(c.End.Usage) // flat values cannot fail
 	return a
 }
 
-// fallback prices a usage of which some part has no price: all of it at the
-// dearest tier, by the code that sized the hold; past the bounds of money it
-// saturates. It is marked, never lost.
-func (c *Charged) fallback(p *Planned, u call.Usage) money.Nanos {
-	c.End.Marks = append(c.End.Marks, "price_incomplete")
-	want := p.Want
-	want.InputTokens, want.OutputTokens = u.InputTotal(), u.OutputTotal()
-	cost, err := p.Price.Worst(want)
-	if err != nil {
-		c.End.Marks = append(c.End.Marks, "saturated")
-		return money.Nanos(math.MaxInt64)
+// cost prices what is charged, by the row of the admission. What cannot be
+// priced exactly is charged upwards and marked, never lost.
+func (c *Charged) cost(p *Planned, u call.Usage, estimated bool) money.Nanos {
+	if p.Price == nil {
+		c.mark(MarkUnpriced)
+		return 0
 	}
-	return cost
+	cost, err := p.Price.Charge(u)
+	if err == nil && estimated {
+		// Nobody said which tier was served: the dearer of the standard one and
+		// the one asked for, as in the worst case (EST-3).
+		asked := u
+		asked.ServiceTier = p.Want.ServiceTier
+		var dearer money.Nanos
+		dearer, err = p.Price.Charge(asked)
+		cost = max(cost, dearer)
+	}
+	if !standardTier(u.ServiceTier) && !p.Price.PricesTier(u.ServiceTier) {
+		c.mark(MarkTierNotPriced)
+	}
+	switch {
+	case err == nil:
+		return cost
+	case errors.Is(err, price.ErrUnpriced) && p.unpriced:
+		c.mark(MarkUnpriced)
+		return 0
+	case errors.Is(err, price.ErrUnpriced):
+		c.mark(MarkPriceIncomplete)
+		if cost, err = p.Price.Worst(whole(p.Want, u)); err == nil {
+			return cost
+		}
+	}
+	c.mark(MarkSaturated)
+	return math.MaxInt64
+}
+
+// whole is the worst case of a usage: its totals, in the dearest parts.
+func whole(w price.Want, u call.Usage) price.Want {
+	w.InputTokens, w.OutputTokens, w.Completions = u.InputTotal(), u.OutputTotal(), 1
+	return w
+}
+
+// standardTier tells whether a service tier is the one that has no factor.
+func standardTier(name string) bool {
+	switch name {
+	case "", "default", "standard", "auto":
+		return true
+	default:
+		return false
+	}
 }

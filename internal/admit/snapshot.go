@@ -19,9 +19,13 @@ import (
 
 // Target is a model with what it takes to call and to price it.
 type Target struct {
-	Model    *route.Model
+	Model *route.Model
+	// Provider is nil when there is none of the name that the model has. Such a
+	// target keeps its names for itself and can't be called.
 	Provider *route.Provider
-	Price    *price.Row // nil: unpriced (PRC-3)
+	// Shared: the model belongs to all workspaces, not to this one alone.
+	Shared bool
+	Price  *price.Row // nil: unpriced (PRC-3)
 	// Credential is what the provider is called with. It is never logged,
 	// recorded or answered.
 	Credential string
@@ -36,19 +40,40 @@ type Snapshot struct {
 	aliases    map[string]string // alias -> model name
 }
 
-// NewSnapshot builds a snapshot. A later target of the same name wins: callers
-// put the shared ones first and the workspace's own last (SPEC section 14).
+// NewSnapshot builds a snapshot. Models and aliases share one space of names
+// (KEY-5), and what the workspace itself declares takes a name from what is
+// shared (SPEC section 14): a shared model whose name is taken is not there at
+// all, a shared alias that is taken leads where the workspace says. Among equals
+// a model goes before an alias, and the first alias before later ones; of two
+// models of one name the last wins.
 func NewSnapshot(generation int64, w *tenant.Workspace, zone *time.Location, targets []*Target) *Snapshot {
 	s := &Snapshot{
 		Generation: generation, Workspace: w, Zone: zone,
 		targets: make(map[string]*Target, len(targets)), aliases: make(map[string]string),
 	}
+	own := make(map[string]bool)
 	for _, t := range targets {
-		s.targets[t.Model.Name] = t
-	}
-	for _, t := range s.targets {
+		if t.Shared {
+			continue
+		}
+		own[t.Model.Name] = true
 		for _, alias := range t.Model.Aliases {
-			s.aliases[alias] = t.Model.Name
+			own[alias] = true
+		}
+	}
+	for _, t := range targets {
+		if !t.Shared || !own[t.Model.Name] {
+			s.targets[t.Model.Name] = t
+		}
+	}
+	for _, t := range targets {
+		if s.targets[t.Model.Name] != t {
+			continue
+		}
+		for _, alias := range t.Model.Aliases {
+			if _, taken := s.aliases[alias]; !taken && s.targets[alias] == nil && (!t.Shared || !own[alias]) {
+				s.aliases[alias] = t.Model.Name
+			}
 		}
 	}
 	return s
@@ -57,27 +82,28 @@ func NewSnapshot(generation int64, w *tenant.Workspace, zone *time.Location, tar
 // Resolve finds the model that a sent name leads to, and the names by which an
 // allow-list may admit it (KEY-5). Names are compared exactly.
 func (s *Snapshot) Resolve(name string) (t *Target, via []string) {
-	if t = s.targets[name]; t != nil {
-		return t, nil
+	if t = s.targets[name]; t == nil {
+		t, via = s.targets[s.aliases[name]], []string{name}
 	}
-	if model, ok := s.aliases[name]; ok {
-		return s.targets[model], []string{name}
+	if t == nil || t.Provider == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return t, via
 }
 
 // Models lists the names that a key may call, aliases included, sorted.
 func (s *Snapshot) Models(k *tenant.Key) []string {
 	var names []string
-	for name := range s.targets {
-		if tenant.Allows(k.AllowedModels, name, nil) {
+	add := func(name string) {
+		if t, via := s.Resolve(name); t != nil && tenant.Allows(k.AllowedModels, t.Model.Name, via) {
 			names = append(names, name)
 		}
 	}
-	for alias, model := range s.aliases {
-		if tenant.Allows(k.AllowedModels, model, []string{alias}) {
-			names = append(names, alias)
-		}
+	for name := range s.targets {
+		add(name)
+	}
+	for alias := range s.aliases {
+		add(alias)
 	}
 	slices.Sort(names)
 	return names

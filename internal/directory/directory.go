@@ -6,7 +6,10 @@
 //
 // A snapshot may be behind the store. That is safe: an operation built from an
 // old one is answered stale by the ledger, the caller refreshes and builds
-// again (ENGINE 13). Memory grows with models and workspaces, not with keys.
+// again (ENGINE 13). So a key must never be older than the snapshot that it is
+// given out with; cache.go holds that.
+//
+// Memory grows with models and workspaces, not with keys.
 package directory
 
 import (
@@ -33,10 +36,13 @@ const (
 	maxUnknown        = 10_000
 	lookUpsPerSecond  = 100
 	unknownRemembered = 5 * time.Second
+	// storeTimeout bounds what the store may take of a request that waits for
+	// it (RES-8).
+	storeTimeout = 2 * time.Second
 )
 
-// ErrUnknownKey: the secret belongs to no key: never made, deleted, or rotated
-// away.
+// ErrUnknownKey: the secret belongs to no key: never made, deleted, rotated
+// away, or of a workspace that is no more.
 var ErrUnknownKey = errors.New("unknown API key")
 
 // ErrTooManyLookUps: the process has looked up as many unknown secrets this
@@ -52,8 +58,6 @@ type Store interface {
 	Credential(ctx context.Context, workspace, providerID string) (string, error)
 }
 
-type keyID struct{ workspace, id string }
-
 // Directory is safe for concurrent use.
 type Directory struct {
 	store       Store
@@ -61,22 +65,14 @@ type Directory struct {
 	prices      *price.Catalogue
 	storeSecret []byte
 
-	keys    *otter.Cache[keyID, *tenant.Key]
-	secrets *otter.Cache[[32]byte, store.KeySecret]
-	unknown *otter.Cache[[32]byte, int64] // until when, Unix microseconds
-
-	mu         sync.Mutex // serialises refreshes and the look-up allowance
-	workspaces sync.Map   // workspace id -> *entry
+	cache      cache
+	workspaces sync.Map // workspace id -> *place
+	shared     sync.Map // objectKey -> *part, of what all workspaces share
 	allowance  allowance
-}
 
-// entry is one workspace's objects and the snapshot made of them.
-type entry struct {
-	objects  map[objectKey]store.Object
-	snapshot *admit.Snapshot
+	secretLoads flights[loadOf[[32]byte], store.KeySecret]
+	keyLoads    flights[loadOf[keyID], *tenant.Key]
 }
-
-type objectKey struct{ workspace, kind, id string }
 
 // New builds a directory over a store; nothing is loaded yet.
 func New(ctx context.Context, s Store, c clock.Clock, prices *price.Catalogue) (*Directory, error) {
@@ -85,108 +81,129 @@ func New(ctx context.Context, s Store, c clock.Clock, prices *price.Catalogue) (
 		return nil, fmt.Errorf("read the store's secret: %w", err)
 	}
 	d := &Directory{store: s, clock: c, prices: prices, storeSecret: secret}
-	if d.keys, err = otter.New(&otter.Options[keyID, *tenant.Key]{MaximumSize: maxKeys}); err != nil {
+	if d.cache.keys, err = otter.New(&otter.Options[keyID, *tenant.Key]{MaximumSize: maxKeys}); err != nil {
 		return nil, fmt.Errorf("make the key cache: %w", err)
 	}
-	if d.secrets, err = otter.New(&otter.Options[[32]byte, store.KeySecret]{MaximumSize: maxKeys}); err != nil {
+	if d.cache.secrets, err = otter.New(&otter.Options[[32]byte, seen]{MaximumSize: maxKeys}); err != nil {
 		return nil, fmt.Errorf("make the secret cache: %w", err)
 	}
-	if d.unknown, err = otter.New(&otter.Options[[32]byte, int64]{MaximumSize: maxUnknown}); err != nil {
+	if d.cache.unknown, err = otter.New(&otter.Options[[32]byte, int64]{MaximumSize: maxUnknown}); err != nil {
 		return nil, fmt.Errorf("make the cache of unknown secrets: %w", err)
 	}
 	return d, nil
 }
 
-// Identify finds the key that a secret belongs to. Errors: ErrUnknownKey,
+// Identify finds the key that a secret belongs to, with a snapshot of its
+// workspace that is no newer than the key. Errors: ErrUnknownKey,
 // ErrTooManyLookUps; any other means that nobody could tell.
 func (d *Directory) Identify(ctx context.Context, secret string) (*tenant.Key, *admit.Snapshot, error) {
 	ours, valid := tenant.CheckTag(secret, d.storeSecret)
 	if ours && !valid {
 		return nil, nil, ErrUnknownKey
 	}
-	now := d.clock.Now()
 	hash := tenant.HashSecret(secret)
-	found, err := d.secret(ctx, hash, ours, now)
+	found, err := d.secret(ctx, hash, ours)
 	if err != nil {
 		return nil, nil, err
 	}
-	if found.NotAfter > 0 && now > found.NotAfter {
+	workspace := found.Workspace
+	snapshot, err := d.Snapshot(ctx, workspace)
+	if errors.Is(err, errNoWorkspace) {
 		return nil, nil, ErrUnknownKey
 	}
-	snapshot, err := d.Snapshot(ctx, found.Workspace)
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := d.key(ctx, found.Workspace, found.KeyID)
+	// Once more: only what is read after the snapshot is as new as it (ADM-4).
+	if found, err = d.secret(ctx, hash, true); err != nil {
+		return nil, nil, err
+	}
+	if found.Workspace != workspace || found.NotAfter > 0 && d.clock.Now() >= found.NotAfter {
+		return nil, nil, ErrUnknownKey
+	}
+	key, err := d.key(ctx, keyID{workspace, found.KeyID})
 	if err != nil {
 		return nil, nil, err
 	}
 	return key, snapshot, nil
 }
 
-// secret looks a hash up. A secret without a valid tag may be made up, so such
-// look-ups are bounded and their failures remembered.
-func (d *Directory) secret(ctx context.Context, hash [32]byte, tagged bool, now int64) (store.KeySecret, error) {
-	if found, ok := d.secrets.GetIfPresent(hash); ok {
-		return found, nil
+// loadOf is one thing to load, as of a state of the caches: a load that began
+// before the last change is nobody's who has seen that change.
+type loadOf[K comparable] struct {
+	what  K
+	epoch int64
+}
+
+// secret looks a hash up. vouched says that the secret is known to be a key's;
+// without that it may be made up, so such look-ups are bounded. Failures are
+// remembered (KEY-2).
+func (d *Directory) secret(ctx context.Context, hash [32]byte, vouched bool) (store.KeySecret, error) {
+	cached, known := d.cache.secrets.GetIfPresent(hash)
+	if known && !cached.changed {
+		return cached.KeySecret, nil
 	}
-	if !tagged {
-		if until, ok := d.unknown.GetIfPresent(hash); ok && now < until {
-			return store.KeySecret{}, ErrUnknownKey
-		}
-		if !d.mayLookUp(now) {
+	now := d.clock.Now()
+	if until, ok := d.cache.unknown.GetIfPresent(hash); ok && now < until && until-now <= unknownRemembered.Microseconds() {
+		return store.KeySecret{}, ErrUnknownKey
+	}
+	epoch := d.cache.epoch.Load()
+	return d.secretLoads.do(ctx, loadOf[[32]byte]{hash, epoch}, func(ctx context.Context) (store.KeySecret, error) {
+		if !vouched && !known && !d.allowance.take(now) {
 			return store.KeySecret{}, ErrTooManyLookUps
 		}
-	}
-	found, err := d.store.KeyBySecret(ctx, hash)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		d.unknown.Set(hash, now+unknownRemembered.Microseconds())
-		return store.KeySecret{}, ErrUnknownKey
-	case err != nil:
-		return store.KeySecret{}, fmt.Errorf("look up an API key: %w", err)
-	}
-	d.secrets.Set(hash, found)
-	return found, nil
+		found, err := d.store.KeyBySecret(ctx, hash)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			d.cache.keep(epoch, func() { d.cache.unknown.Set(hash, now+unknownRemembered.Microseconds()) })
+			return store.KeySecret{}, ErrUnknownKey
+		case err != nil:
+			return store.KeySecret{}, fmt.Errorf("look up an API key: %w", err)
+		}
+		if d.loaded(found.Workspace) {
+			d.cache.keep(epoch, func() { d.cache.secrets.Set(hash, seen{KeySecret: found}) })
+		}
+		return found, nil
+	})
 }
 
-func (d *Directory) mayLookUp(now int64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.allowance.take(now)
-}
-
-// allowance is a second's number of look-ups.
-type allowance struct {
-	second int64
-	used   int
-}
-
-func (a *allowance) take(now int64) bool {
-	if s := now / 1_000_000; s != a.second {
-		a.second, a.used = s, 0
+// key reads a key; one that was deleted is remembered too.
+func (d *Directory) key(ctx context.Context, id keyID) (*tenant.Key, error) {
+	k, ok := d.cache.keys.GetIfPresent(id)
+	if !ok {
+		epoch := d.cache.epoch.Load()
+		var err error
+		k, err = d.keyLoads.do(ctx, loadOf[keyID]{id, epoch}, func(ctx context.Context) (*tenant.Key, error) {
+			k, err := d.readKey(ctx, id)
+			if err == nil {
+				d.cache.keep(epoch, func() { d.cache.keys.Set(id, k) })
+			}
+			return k, err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	a.used++
-	return a.used <= lookUpsPerSecond
-}
-
-func (d *Directory) key(ctx context.Context, workspace, id string) (*tenant.Key, error) {
-	if k, ok := d.keys.GetIfPresent(keyID{workspace, id}); ok {
-		return k, nil
-	}
-	object, err := d.store.Object(ctx, workspace, store.KindKey, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && object.RetiredAt > 0 {
+	if k == nil {
 		return nil, ErrUnknownKey
 	}
+	return k, nil
+}
+
+// readKey is nil for a key that is no more.
+func (d *Directory) readKey(ctx context.Context, id keyID) (*tenant.Key, error) {
+	object, err := d.store.Object(ctx, id.workspace, store.KindKey, id.id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && object.RetiredAt > 0 {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read key %s: %w", id, err)
+		return nil, fmt.Errorf("read key %s: %w", id.id, err)
 	}
 	k, err := tenant.DecodeKey(object.Body)
 	if err != nil {
-		return nil, fmt.Errorf("read key %s: %w", id, err)
+		return nil, fmt.Errorf("read key %s: %w", id.id, err)
 	}
 	k.ID, k.Name = object.ID, object.Name
-	d.keys.Set(keyID{workspace, id}, k)
 	return k, nil
 }
 

@@ -7,213 +7,195 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/internal/admit"
-	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/tenant"
-	"github.com/weirhq/weir/internal/window"
 )
 
 // The kinds of object that a snapshot is made of.
 const (
-	KindWorkspace = "workspace"
-	KindProvider  = "provider"
-	KindModel     = "model"
+	KindWorkspace = tenant.KindWorkspace
+	KindProvider  = route.KindProvider
+	KindModel     = route.KindModel
 )
+
+// errNoWorkspace: there is no such workspace, or none any more. Without its
+// object nobody knows its limits, so nothing of it is let through.
+var errNoWorkspace = fmt.Errorf("no such workspace: %w", store.ErrNotFound)
+
+// place is where one workspace's snapshot is kept.
+type place struct {
+	entry   atomic.Pointer[entry]
+	started atomic.Int64 // counts the refreshes that have begun
+	mu      sync.Mutex   // one refresh at a time; guards the rest
+	done    int64        // which of them ended last, and how
+	err     error
+}
+
+// entry is one workspace's objects and the snapshot made of them.
+type entry struct {
+	generation int64
+	parts      map[objectKey]*part
+	snapshot   *admit.Snapshot // nil: there is no such workspace
+	problems   []string
+}
+
+func (d *Directory) place(workspace string) *place {
+	if p, ok := d.workspaces.Load(workspace); ok {
+		return p.(*place)
+	}
+	p, _ := d.workspaces.LoadOrStore(workspace, &place{})
+	return p.(*place)
+}
+
+// loaded tells whether a workspace's snapshot is in memory.
+func (d *Directory) loaded(workspace string) bool {
+	p, ok := d.workspaces.Load(workspace)
+	return ok && p.(*place).entry.Load() != nil
+}
 
 // Snapshot returns the workspace's configuration as last loaded, loading it on
 // first use.
 func (d *Directory) Snapshot(ctx context.Context, workspace string) (*admit.Snapshot, error) {
-	if e, ok := d.workspaces.Load(workspace); ok {
-		return e.(*entry).snapshot, nil
+	if e := d.place(workspace).entry.Load(); e != nil {
+		return e.usable()
 	}
 	return d.Refresh(ctx, workspace)
 }
 
-// Refresh loads what has changed in the store since the snapshot in memory.
-func (d *Directory) Refresh(ctx context.Context, workspace string) (*admit.Snapshot, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	old := &entry{objects: map[objectKey]store.Object{}}
-	since := int64(0)
-	if e, ok := d.workspaces.Load(workspace); ok {
-		old = e.(*entry)
-		since = old.snapshot.Generation
+func (e *entry) usable() (*admit.Snapshot, error) {
+	if e.snapshot == nil {
+		return nil, errNoWorkspace
 	}
-	changed, generation, err := d.store.Since(ctx, workspace, since)
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration of workspace %s: %w", workspace, err)
-	}
-	next, err := d.apply(ctx, old, workspace, changed, generation)
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration of workspace %s: %w", workspace, err)
-	}
-	d.workspaces.Store(workspace, next)
-	return next.snapshot, nil
+	return e.snapshot, nil
 }
 
-// RefreshAll brings every workspace in memory up to date.
+// Problems lists what of a workspace's configuration in memory can't be used,
+// and why: models and providers that were left out of its snapshot.
+func (d *Directory) Problems(workspace string) []string {
+	p, ok := d.workspaces.Load(workspace)
+	if !ok {
+		return nil
+	}
+	if e := p.(*place).entry.Load(); e != nil {
+		return e.problems
+	}
+	return nil
+}
+
+// Refresh loads what has changed in the store since the snapshot in memory.
+// Callers that come while one runs share the next one.
+func (d *Directory) Refresh(ctx context.Context, workspace string) (*admit.Snapshot, error) {
+	p := d.place(workspace)
+	arrived := p.started.Load()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done <= arrived {
+		number := p.started.Add(1)
+		// Others wait for it: it is not given up with the caller's request.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		p.err = d.refresh(bounded, p, workspace)
+		cancel()
+		p.done = number
+	}
+	if p.err != nil {
+		return nil, fmt.Errorf("read the configuration of workspace %s: %w", workspace, p.err)
+	}
+	return p.entry.Load().usable()
+}
+
+// RefreshAll brings every workspace in memory up to date. One that fails keeps
+// no other from it.
 func (d *Directory) RefreshAll(ctx context.Context) error {
-	var failed error
+	var failed []error
 	d.workspaces.Range(func(workspace, _ any) bool {
-		_, failed = d.Refresh(ctx, workspace.(string))
-		return failed == nil
+		if _, err := d.Refresh(ctx, workspace.(string)); err != nil && !errors.Is(err, errNoWorkspace) {
+			failed = append(failed, err)
+		}
+		return true
 	})
-	return failed
+	return errors.Join(failed...)
+}
+
+func (d *Directory) refresh(ctx context.Context, p *place, workspace string) error {
+	old := p.entry.Load()
+	first := old == nil
+	if first {
+		old = &entry{}
+	}
+	changed, generation, err := d.store.Since(ctx, workspace, old.generation)
+	if err != nil {
+		return err
+	}
+	if !first && len(changed) == 0 && generation == old.generation {
+		return nil
+	}
+	next, keys, err := d.apply(ctx, old, workspace, changed, generation)
+	if err != nil {
+		return err
+	}
+	d.cache.publish(keys, first, func() { p.entry.Store(next) })
+	return nil
 }
 
 // apply makes a new entry of an old one and what changed. Changed keys are only
-// dropped from the caches: they are read again when somebody uses them.
-func (d *Directory) apply(ctx context.Context, old *entry, workspace string, changed []store.Object, generation int64) (*entry, error) {
-	next := &entry{objects: maps.Clone(old.objects)}
-	onlyKeys := old.snapshot != nil
-	for _, o := range changed {
+// named: they are read again when somebody uses them.
+func (d *Directory) apply(ctx context.Context, old *entry, workspace string, changed []store.Object, generation int64) (*entry, map[keyID]bool, error) {
+	next := &entry{generation: generation, parts: maps.Clone(old.parts), problems: old.problems}
+	if next.parts == nil {
+		next.parts = make(map[objectKey]*part)
+	}
+	keys, onlyKeys := make(map[keyID]bool), old.snapshot != nil
+	for i := range changed {
+		o := &changed[i]
 		if o.Kind == store.KindKey {
-			d.forget(o.Workspace, o.ID)
+			keys[keyID{o.Workspace, o.ID}] = true
 			continue
 		}
+		if o.Kind != KindWorkspace && o.Kind != KindProvider && o.Kind != KindModel {
+			continue // of no concern to requests
+		}
 		onlyKeys = false
-		k := objectKey{o.Workspace, o.Kind, o.ID}
-		if o.RetiredAt > 0 {
-			delete(next.objects, k)
-		} else {
-			next.objects[k] = o
+		if err := d.take(ctx, next.parts, o); err != nil {
+			return nil, nil, err
 		}
 	}
 	if onlyKeys {
 		s := *old.snapshot
 		s.Generation = generation
 		next.snapshot = &s
-		return next, nil
+		return next, keys, nil
 	}
-	var err error
-	next.snapshot, err = d.build(ctx, workspace, next.objects, generation)
-	return next, err
+	return next, keys, d.build(next, workspace)
 }
 
-// forget drops a key and its secrets; secrets are few a key, but not indexed by
-// it, so the secret cache is emptied of what belongs to the key by a sweep.
-func (d *Directory) forget(workspace, id string) {
-	d.keys.Invalidate(keyID{workspace, id})
-	for hash, s := range d.secrets.All() {
-		if s.Workspace == workspace && s.KeyID == id {
-			d.secrets.Invalidate(hash)
+// take puts an object in its place among the parts, or removes it.
+func (d *Directory) take(ctx context.Context, parts map[objectKey]*part, o *store.Object) error {
+	k := objectKey{o.Workspace, o.Kind, o.ID}
+	if o.RetiredAt > 0 {
+		delete(parts, k)
+		if o.Workspace == "" {
+			d.shared.Delete(k)
+		}
+		return nil
+	}
+	if o.Workspace == "" {
+		if p, ok := d.shared.Load(k); ok && p.(*part).version == o.Version {
+			parts[k] = p.(*part)
+			return nil
 		}
 	}
-	d.unknown.InvalidateAll()
-}
-
-// build decodes a workspace's objects into a snapshot. The workspace's own
-// provider or model of a name takes the place of the shared one (SPEC 14).
-func (d *Directory) build(ctx context.Context, workspace string, objects map[objectKey]store.Object, generation int64) (*admit.Snapshot, error) {
-	w := tenant.NewWorkspace(workspace, workspace)
-	if o, ok := objects[objectKey{workspace, KindWorkspace, workspace}]; ok {
-		decoded, err := tenant.DecodeWorkspace(o.Body)
-		if err != nil {
-			return nil, fmt.Errorf("workspace: %w", err)
-		}
-		w = decoded
-		w.ID, w.Name, w.ZoneEpoch = o.ID, o.Name, max(w.ZoneEpoch, o.Epoch)
-	}
-	zone, err := window.Zone(w.Zone)
+	p, err := d.decode(ctx, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	parts := parts{providers: map[string]*provider{}, models: map[string]*route.Model{}}
-	for _, o := range ordered(objects, w) {
-		if err := d.decode(ctx, o, &parts); err != nil {
-			return nil, err
-		}
-	}
-	var targets []*admit.Target
-	for _, m := range parts.models {
-		p := parts.providers[m.Provider]
-		if p == nil {
-			return nil, fmt.Errorf("model %s: there is no provider %s", m.Name, m.Provider)
-		}
-		targets = append(targets, &admit.Target{
-			Model: m, Provider: p.Provider, Price: d.priceOf(m, p.Provider), Credential: p.credential,
-		})
-	}
-	return admit.NewSnapshot(generation, w, zone, targets), nil
-}
-
-// provider is a provider with the credential that is kept apart from it.
-type provider struct {
-	*route.Provider
-	credential string
-}
-
-type parts struct {
-	providers map[string]*provider
-	models    map[string]*route.Model
-}
-
-// ordered puts shared objects before the workspace's own, each by kind and name.
-func ordered(objects map[objectKey]store.Object, w *tenant.Workspace) []store.Object {
-	var list []store.Object
-	for _, o := range objects {
-		if o.Workspace == "" && !w.Inherit {
-			continue
-		}
-		list = append(list, o)
-	}
-	slices.SortFunc(list, func(a, b store.Object) int {
-		return strings.Compare(a.Workspace+"\x00"+a.Kind+"\x00"+a.Name, b.Workspace+"\x00"+b.Kind+"\x00"+b.Name)
-	})
-	return list
-}
-
-func (d *Directory) decode(ctx context.Context, o store.Object, into *parts) error {
-	switch o.Kind {
-	case KindProvider:
-		p, err := route.DecodeProvider(o.Body)
-		if err != nil {
-			return fmt.Errorf("provider %s: %w", o.Name, err)
-		}
-		p.ID, p.Name = o.ID, o.Name
-		credential, err := d.store.Credential(ctx, o.Workspace, o.ID)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("read the credential of provider %s: %w", o.Name, err)
-		}
-		into.providers[o.Name] = &provider{p, credential}
-	case KindModel:
-		m, err := route.DecodeModel(o.Body)
-		if err != nil {
-			return fmt.Errorf("model %s: %w", o.Name, err)
-		}
-		m.ID, m.Name = o.ID, o.Name
-		into.models[o.Name] = m
+	parts[k] = p
+	if o.Workspace == "" {
+		d.shared.Store(k, p)
 	}
 	return nil
-}
-
-// priceOf: the model's own row over the catalogue's (PRC-2); a part that the
-// own row leaves out comes from the catalogue (PRC-1, BR-031).
-func (d *Directory) priceOf(m *route.Model, p *route.Provider) *price.Row {
-	if m.Free {
-		row := &price.Row{Model: m.Name, Source: price.SourceOverride, Free: true}
-		row.Seal()
-		return row
-	}
-	builtIn := d.builtIn(m, p)
-	if m.Price == nil || m.Price.IsEmpty() {
-		return builtIn
-	}
-	return m.Price.Over(builtIn)
-}
-
-// builtIn looks a model up by the provider that its address belongs to, else by
-// the provider's own name.
-func (d *Directory) builtIn(m *route.Model, p *route.Provider) *price.Row {
-	name, ok := d.prices.ProviderAt(p.BaseURL)
-	if !ok {
-		name = p.Name
-	}
-	row, _ := d.prices.Find(name, m.Upstream)
-	return row
 }

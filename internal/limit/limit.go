@@ -29,7 +29,8 @@ type Compiled struct {
 	// Before are checks 1 and 2, After checks 4 and 5.
 	Before, After []ledger.Check
 	// SpendLimited: prepaid funds or a cap applies, so an unpriced model is
-	// refused (PRC-3). Reserving: a limit holds the worst case (EST-2).
+	// refused (PRC-3). Reserving: a limit holds the worst case, of money or of
+	// tokens, so the output bound is written into the request (EST-2).
 	SpendLimited, Reserving bool
 }
 
@@ -65,10 +66,8 @@ func Compile(s Subject) Compiled {
 			c.After = append(c.After, list...)
 		}
 		for i := range list {
-			if list[i].Wants != ledger.Spend {
-				continue
-			}
-			c.SpendLimited = c.SpendLimited || list[i].Mode != ledger.Track
+			blocks := list[i].Wants == ledger.Spend && list[i].Mode != ledger.Track
+			c.SpendLimited = c.SpendLimited || blocks
 			c.Reserving = c.Reserving || list[i].Mode == ledger.Reserve
 		}
 	}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admit
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/price"
+	"github.com/weirhq/weir/internal/route"
+)
+
+const (
+	// FallbackOutputTokens bounds the output of a model that declares neither an
+	// output maximum nor a context. Where a limit reserves it is written into
+	// the request too, or the hold would be a guess (EST-2).
+	FallbackOutputTokens = 16_384
+	// FallbackContextTokens stands for the context of a model that declares
+	// none, where input that the gateway cannot see is held at it (EST-4).
+	FallbackContextTokens = 1_000_000
+	// minContextLeft is what the context is taken to leave at least: the input
+	// estimate is high, and a hold must not shrink to nothing by it (EST-2).
+	minContextLeft = 1024
+	// maxHold is held for what cannot be counted: it fits no limit, so a limit
+	// that reserves refuses it (SPEC section 1).
+	maxHold = math.MaxInt64
+)
+
+// Planned is one candidate with its estimate.
+type Planned struct {
+	*Target
+	// InputTokens is the visible input by EST-1. OutputTokens is the bound that
+	// is held, for all completions together.
+	InputTokens, OutputTokens int64
+	// WriteBound is the bound of one completion to write into the request; 0:
+	// leave it as it is.
+	WriteBound  int64
+	OutputField string
+	// Want is what the worst case is priced from; its InputTokens include what
+	// the gateway cannot see (EST-4).
+	Want  price.Want
+	Worst ledger.Amounts
+	// unpriced: the model has no price for all that the request could use.
+	unpriced bool
+}
+
+// MaxUsageTokens is the most that a report about this candidate is believed to
+// say: ten times its context (USE-1), for each completion asked for, and never
+// above the bound of a request (SPEC section 1).
+func (p *Planned) MaxUsageTokens() int64 {
+	context := p.Model.ContextTokens
+	if context <= 0 {
+		context = FallbackContextTokens
+	}
+	return min(route.MaxTokens, product(AbsurdFactor*context, max(1, p.Want.Completions)))
+}
+
+// estimate works out the worst case of one candidate (EST-1 to EST-4).
+func (r *Request) estimate(t *Target, reserving bool) Planned {
+	m, c := t.Model, r.Call
+	p := Planned{Target: t, OutputField: c.OutputField}
+	if p.OutputField == "" {
+		p.OutputField = m.OutputField
+	}
+	p.InputTokens = c.Prompt.InputTokens(m.BytesPerToken, m.ImageTokens)
+	held := r.bound(&p, reserving)
+	input := p.InputTokens
+	if c.Prompt.Unseen {
+		context := m.ContextTokens
+		if context <= 0 {
+			context = FallbackContextTokens
+		}
+		input = max(input, context)
+	}
+	p.OutputTokens = product(held, max(1, c.Completions))
+	p.Want = price.WantOf(c, input, held)
+	p.Worst = ledger.Amounts{Tokens: sum(input, p.OutputTokens), Input: p.InputTokens, Requests: 1, Slots: 1}
+	p.Worst.Spend, p.unpriced = worstSpend(t.Price, p.Want)
+	return p
+}
+
+// bound works out the output bound of one completion: what to write into the
+// request, and the tokens to hold for it.
+func (r *Request) bound(p *Planned, reserving bool) (held int64) {
+	m := p.Model
+	write := r.outputBound(m.MaxOutputTokens, m.DefaultOutputTokens)
+	held = write
+	switch {
+	case write > 0:
+	case m.ContextTokens > 0:
+		held = m.ContextTokens // the provider's own end of it
+	default:
+		write, held = FallbackOutputTokens, FallbackOutputTokens
+	}
+	// A body may carry a second bound beside the one that counted: written, the
+	// bound holds for both. A larger one is clamped by the model's (KEY-6).
+	if reserving || r.outputCeiling() > 0 || write > 0 && r.Call.OutputBound > write {
+		p.WriteBound = write
+	}
+	if m.ContextTokens > 0 {
+		held = min(held, max(minContextLeft, m.ContextTokens-p.InputTokens))
+	}
+	return held
+}
+
+// outputBound is the least of the client's value, the key's maximum and the
+// model's; without a client's value the model's default, within the same two.
+// 0 means that nothing bounds it.
+func (r *Request) outputBound(modelMax, modelDefault int64) int64 {
+	bound := r.Call.OutputBound
+	if bound <= 0 {
+		bound = modelDefault
+	}
+	for _, most := range [...]int64{modelMax, r.outputCeiling()} {
+		if most > 0 && (bound <= 0 || bound > most) {
+			bound = most
+		}
+	}
+	return max(0, bound)
+}
+
+// outputCeiling is the key's own maximum; 0: none.
+func (r *Request) outputCeiling() int64 {
+	if r.Key.MaxOutputTokens == nil {
+		return 0
+	}
+	return max(0, *r.Key.MaxOutputTokens)
+}
+
+// worstSpend prices a worst case. Without a price, or with one that lacks what
+// the request could use, nothing can be held: a price that is not set is no
+// price of zero, and PRC-3 decides about it.
+func worstSpend(row *price.Row, w price.Want) (spend int64, unpriced bool) {
+	if row == nil {
+		return 0, true
+	}
+	worst, err := row.Worst(w)
+	switch {
+	case err == nil:
+		return int64(worst), false
+	case errors.Is(err, price.ErrUnpriced):
+		return 0, true
+	default:
+		return maxHold, false
+	}
+}
+
+func (p *Planned) candidate() ledger.Candidate {
+	c := ledger.Candidate{Model: p.Model.Name, Provider: p.Provider.Name, Wants: p.Worst}
+	if p.Price != nil {
+		c.Price, c.Free = p.Price.ID, p.Price.IsFree()
+	}
+	return c
+}
+
+// product is a * b for counts, which are at least 0; it saturates.
+func product(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+// sum is a + b; it saturates.
+func sum(a, b int64) int64 {
+	n, _ := money.SaturatingAdd(a, b)
+	return n
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package directory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/price"
+	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/tenant"
+	"github.com/weirhq/weir/internal/window"
+)
+
+type objectKey struct{ workspace, kind, id string }
+
+// part is one object, decoded. Shared ones are decoded once for all workspaces.
+type part struct {
+	workspace, kind, name string
+	version               int64
+
+	settings   *tenant.Workspace
+	provider   *route.Provider
+	credential string // the provider's; kept apart from its object
+	model      *route.Model
+	broken     error // why it could not be decoded
+}
+
+// decode reads an object. What does not decode is broken, and keeps its name; an
+// error means that the store did not answer.
+func (d *Directory) decode(ctx context.Context, o *store.Object) (*part, error) {
+	p := &part{workspace: o.Workspace, kind: o.Kind, name: o.Name, version: o.Version}
+	switch o.Kind {
+	case KindWorkspace:
+		if p.settings, p.broken = tenant.DecodeWorkspace(o.Body); p.broken == nil {
+			p.settings.ID, p.settings.Name = o.ID, o.Name
+			p.settings.ZoneEpoch = max(p.settings.ZoneEpoch, o.Epoch)
+		}
+	case KindProvider:
+		if p.provider, p.broken = route.DecodeProvider(o.Body); p.broken == nil {
+			p.provider.ID, p.provider.Name = o.ID, o.Name
+		}
+		var err error
+		if p.credential, err = d.store.Credential(ctx, o.Workspace, o.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, fmt.Errorf("read the credential of provider %s: %w", o.Name, err)
+		}
+	case KindModel:
+		if p.model, p.broken = route.DecodeModel(o.Body); p.broken == nil {
+			p.model.ID, p.model.Name = o.ID, o.Name
+		}
+	}
+	return p, nil
+}
+
+// build makes the snapshot of an entry's parts.
+//
+// A workspace whose own object can't be read fails: nobody knows its limits. A
+// model that can't be read, or whose provider is not there, is left out alone and
+// named among the problems; it keeps its name, so that a shared model of that
+// name, with another provider and price, does not step in unasked.
+func (d *Directory) build(e *entry, workspace string) error {
+	own := e.parts[objectKey{workspace, KindWorkspace, workspace}]
+	if own == nil {
+		e.snapshot = nil
+		return nil
+	}
+	if own.broken != nil {
+		return fmt.Errorf("workspace: %w", own.broken)
+	}
+	zone, err := window.Zone(own.settings.Zone)
+	if err != nil {
+		return err
+	}
+	providers, models := map[string]*part{}, map[string]*part{}
+	for _, p := range inOrder(e.parts, own.settings) {
+		switch p.kind {
+		case KindProvider:
+			providers[p.name] = p
+		case KindModel:
+			models[p.name] = p
+		}
+	}
+	e.problems = nil
+	targets := make([]*admit.Target, 0, len(models))
+	for _, m := range sorted(models) {
+		t, err := d.target(m, providers)
+		if err != nil {
+			e.problems = append(e.problems, err.Error())
+		}
+		targets = append(targets, t)
+	}
+	e.snapshot = admit.NewSnapshot(e.generation, own.settings, zone, targets)
+	return nil
+}
+
+// target binds a model to its provider. With an error it has none.
+func (d *Directory) target(m *part, providers map[string]*part) (*admit.Target, error) {
+	t := &admit.Target{Model: m.model, Shared: m.workspace == ""}
+	if m.broken != nil {
+		t.Model = &route.Model{Name: m.name}
+		return t, fmt.Errorf("model %s: %w", m.name, m.broken)
+	}
+	p := providers[m.model.Provider]
+	switch {
+	case p == nil:
+		return t, fmt.Errorf("model %s: there is no provider %s", m.name, m.model.Provider)
+	case p.broken != nil:
+		return t, fmt.Errorf("model %s: provider %s: %w", m.name, m.model.Provider, p.broken)
+	}
+	t.Provider, t.Credential, t.Price = p.provider, p.credential, d.priceOf(m.model, p.provider)
+	return t, nil
+}
+
+// inOrder puts shared parts before the workspace's own, which take the place of
+// those of the same name (SPEC section 14).
+func inOrder(parts map[objectKey]*part, w *tenant.Workspace) []*part {
+	list := make([]*part, 0, len(parts))
+	for _, p := range parts {
+		if p.workspace != "" || w.Inherit {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.workspace, b.workspace), cmp.Compare(a.name, b.name))
+	})
+	return list
+}
+
+func sorted(parts map[string]*part) []*part {
+	list := make([]*part, 0, len(parts))
+	for _, p := range parts {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *part) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// priceOf: the model's own row over the catalogue's (PRC-2); a part that the
+// own row leaves out comes from the catalogue (PRC-1, BR-031).
+func (d *Directory) priceOf(m *route.Model, p *route.Provider) *price.Row {
+	if m.Free {
+		row := &price.Row{Model: m.Name, Source: price.SourceOverride, Free: true}
+		return row.Seal()
+	}
+	builtIn := d.builtIn(m, p)
+	if m.Price == nil || m.Price.IsEmpty() {
+		return builtIn
+	}
+	return m.Price.Over(builtIn)
+}
+
+// builtIn looks a model up by the provider that its address belongs to, else by
+// the provider's own name.
+func (d *Directory) builtIn(m *route.Model, p *route.Provider) *price.Row {
+	name, ok := d.prices.ProviderAt(p.BaseURL)
+	if !ok {
+		name = p.Name
+	}
+	row, _ := d.prices.Find(name, m.Upstream)
+	return row
+}
