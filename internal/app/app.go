@@ -73,6 +73,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	tuneMemory()
 	level := file.Process.LogLevel
 	if o.LogLevel != "" && o.LogLevel != "info" {
 		level = o.LogLevel
