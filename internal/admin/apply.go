@@ -81,7 +81,8 @@ func (s *Service) Apply(ctx context.Context, actor string, declared []Declared, 
 func (s *Service) applyOnce(ctx context.Context, actor string, declared []Declared, file string) (ApplyAnswer, error) {
 	a := &applier{
 		s: s, at: s.Clock.Now(), actor: actor, file: file, homes: map[string]*home{"": {}}, touched: map[objectRef]bool{},
-		out: ApplyAnswer{Created: []string{}, Changed: []string{}, Renamed: []string{}, Rotated: []string{}, Revived: []string{}, Retired: []string{}},
+		gives: map[[3]string]*Declared{},
+		out:   ApplyAnswer{Created: []string{}, Changed: []string{}, Renamed: []string{}, Rotated: []string{}, Revived: []string{}, Retired: []string{}},
 	}
 	if err := a.plan(ctx, declared); err != nil {
 		return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
@@ -109,6 +110,7 @@ type applier struct {
 	actor, file string
 	homes       map[string]*home // by workspace name; "" is what all share
 	touched     map[objectRef]bool
+	gives       map[[3]string]*Declared // who gives a name up (was), by workspace, kind and name
 	retires     []store.Edit
 	edits       []planned
 	problems    document.Problems
@@ -152,6 +154,9 @@ func (a *applier) plan(ctx context.Context, declared []Declared) error {
 			continue
 		}
 		seen[ref] = d
+		if d.Was != "" {
+			a.gives[[3]string{d.Workspace, d.Kind, d.Was}] = d
+		}
 		if d.Kind == KindWorkspace {
 			if err := a.declareWorkspace(ctx, d); err != nil {
 				return err
@@ -203,14 +208,12 @@ func (a *applier) current(ctx context.Context, workspace string, d *Declared) (*
 	if err != nil {
 		return nil, err
 	}
-	if d.Was != "" && (found == nil || found.RetiredAt > 0) {
-		old, err := a.named(ctx, workspace, d.Kind, d.Was)
-		if err != nil {
-			return nil, err
-		}
-		if old != nil && old.RetiredAt == 0 {
-			found = old
-		}
+	old, err := a.renames(ctx, workspace, d, nil)
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		found = old
 	}
 	if found != nil && found.Source != SourceFile && found.RetiredAt > 0 {
 		found = nil // deleted through the API: it does not come back
@@ -225,6 +228,32 @@ func (a *applier) current(ctx context.Context, workspace string, d *Declared) (*
 	}
 	a.touched[objectRef{found.Workspace, found.Kind, found.ID}] = true
 	return found, nil
+}
+
+// renames returns the object that a declaration gives a new name; nil when the
+// rename was made before, or was never due: its new name must be free, or be
+// given up by a rename of its own. Names that go round in a circle are never
+// due, for nothing would tell whether they have gone round already.
+func (a *applier) renames(ctx context.Context, workspace string, d *Declared, above []*Declared) (*store.Object, error) {
+	if d.Was == "" || slices.Contains(above, d) {
+		return nil, nil //nolint:nilnil // no object is an answer
+	}
+	old, err := a.named(ctx, workspace, d.Kind, d.Was)
+	if err != nil || old == nil || old.RetiredAt > 0 {
+		return nil, err
+	}
+	now, err := a.named(ctx, workspace, d.Kind, d.Name)
+	if err != nil || now == nil || now.RetiredAt > 0 {
+		return old, err
+	}
+	next := a.gives[[3]string{d.Workspace, d.Kind, d.Name}]
+	if next == nil {
+		return nil, nil //nolint:nilnil // no object is an answer
+	}
+	if freed, err := a.renames(ctx, workspace, next, append(above, d)); err != nil || freed == nil {
+		return nil, err
+	}
+	return old, nil
 }
 
 func (a *applier) named(ctx context.Context, workspace, kind, name string) (*store.Object, error) {

@@ -16,13 +16,13 @@ import (
 
 // ErrorAnswer is the body of every answer that is no success.
 type ErrorAnswer struct {
-	Detail ErrorDetail `json:"error"`
+	Detail ErrorFields `json:"error"`
 
 	fault *fault.Fault
 }
 
-// ErrorDetail is a Fault as the API tells it (SPEC ERR-1).
-type ErrorDetail struct {
+// ErrorFields is a Fault as the API tells it (SPEC ERR-1).
+type ErrorFields struct {
 	Message   string         `json:"message"`
 	Type      string         `json:"type"`
 	Code      string         `json:"code"`
@@ -55,7 +55,7 @@ func refusal(ctx context.Context, err error) *ErrorAnswer {
 	if !ok {
 		f = fault.New(fault.InternalError, "%v", err)
 	}
-	return &ErrorAnswer{fault: f, Detail: ErrorDetail{
+	return &ErrorAnswer{fault: f, Detail: ErrorFields{
 		Message: f.Message, Type: fault.TypeFor(f.HTTPStatus()), Code: string(f.Code), Param: f.Param, Details: f.Details,
 		RequestID: callerOf(ctx).id,
 	}}

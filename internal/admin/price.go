@@ -171,8 +171,10 @@ func (s *Service) PriceCost(ctx context.Context, a Actor, r PriceCostRequest) (P
 	var model, provider string
 	usage := call.Usage{Requests: 1}
 	if _, err := document.Read(n, func(r *document.Reader) {
-		r.Need("model")
 		r.String("model", &model)
+		if model == "" {
+			r.Fail("model", "is required")
+		}
 		r.String("provider", &provider)
 		readUsage(r, &usage)
 	}); err != nil {
