@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -77,7 +78,7 @@ func TestModelsListShowsWhatTheKeyMayCall(t *testing.T) { // KEY-5
 		t.Errorf("got %+v, %v", model, err)
 	}
 	_, err = client.Models.Get(t.Context(), "other")
-	if failed := new(openai.Error); !errors.As(err, &failed) || failed.StatusCode != 404 || failed.Code != "model_not_found" {
+	if failed := new(openai.Error); !errors.As(err, &failed) || failed.StatusCode != http.StatusNotFound || failed.Code != "model_not_found" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -318,7 +319,7 @@ func TestAClientThatWaitsAsItIsToldIsAdmitted(t *testing.T) {
 			for i, refused := range attempts[:len(attempts)-1] {
 				told, err := strconv.Atoi(refused.header.Get("Retry-After"))
 				waited := attempts[i+1].sent.Sub(refused.ended)
-				if err != nil || told < 1 || refused.status != 429 || waited < time.Duration(told)*time.Second {
+				if err != nil || told < 1 || refused.status != http.StatusTooManyRequests || waited < time.Duration(told)*time.Second {
 					t.Errorf("%d: told %q, waited %s", refused.status, refused.header.Get("Retry-After"), waited)
 				}
 			}
