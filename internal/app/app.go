@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/config"
@@ -30,6 +31,16 @@ type Options struct {
 	AcceptClock    bool
 	// Clock is the system's when nil.
 	Clock clock.Clock
+
+	hooks hooks
+}
+
+// hooks are what this package's tests change; zero values change nothing.
+type hooks struct {
+	chat         func(gateway.Protocol) gateway.Protocol
+	writeTimeout time.Duration
+	// every is how often the background work looks for something to do.
+	every time.Duration
 }
 
 // Server is a running program.
@@ -99,8 +110,9 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	var running context.Context
 	running, s.quit = context.WithCancel(context.WithoutCancel(ctx))
-	s.background.Go(func() { s.sweep(running) })
-	s.background.Go(func() { s.watch(running) })
+	s.background.Go(func() { s.keep(running) })
+	watch := s.watch() // it listens before anybody is told that the program runs
+	s.background.Go(func() { watch(running) })
 	return s, nil
 }
 
@@ -117,11 +129,15 @@ func (s *Server) build() {
 	metrics := observe.NewMetrics(Version(), s.core.teller.Healthy)
 	s.core.metrics = metrics
 	s.transports = gateway.NewTransports()
+	var chat gateway.Protocol = openAIChat{}
+	if wrap := s.options.hooks.chat; wrap != nil {
+		chat = wrap(chat)
+	}
 	s.gateway = gateway.New(gateway.Options{
 		Clock: s.core.clock, Directory: s.core.directory, Teller: s.core.teller, Upstream: s.transports,
-		Observer: metrics, Log: s.log, Chat: openAIChat{}, Process: s.core.process,
+		Observer: metrics, Log: s.log, Chat: chat, Process: s.core.process,
 		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
-		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros),
+		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.options.hooks.writeTimeout,
 	})
 }
 
@@ -132,6 +148,7 @@ func (s *Server) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	admin = bounded(admin, micros(p.Bounds.BodyTimeoutMicros))
 	models := http.Handler(s.gateway)
 	if p.AdminListen == "" || p.AdminListen == p.Listen {
 		models = joined(admin, s.gateway)
@@ -191,7 +208,8 @@ func (s *Server) run(serve func() error) {
 }
 
 // Stop ends the program in order (STO-4): no new request, what runs finishes
-// within the drain time-out or is cut and charged, everything is settled.
+// within the drain time-out or is cut and charged, everything is settled. ctx
+// bounds the whole of it.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Do(func() { s.stopped = s.stop(ctx) })
 	return s.stopped
@@ -199,10 +217,8 @@ func (s *Server) Stop(ctx context.Context) error {
 
 func (s *Server) stop(ctx context.Context) error {
 	s.log.Info("stopping: running requests finish, new ones are refused")
-	s.quit()
 	drain, cancel := context.WithTimeout(ctx, micros(s.file.Process.Bounds.DrainMicros))
 	defer cancel()
-	var failed error
 	var shutting sync.WaitGroup
 	for _, server := range s.servers {
 		shutting.Go(func() {
@@ -211,9 +227,13 @@ func (s *Server) stop(ctx context.Context) error {
 			}
 		})
 	}
-	s.gateway.Drain(drain)
+	ended := s.gateway.Drain(drain)
 	shutting.Wait()
-	failed = errors.Join(failed, s.closeServers())
+	failed := s.closeServers()
+	if !ended && !s.gateway.Drain(ctx) {
+		s.log.Error("requests did not end with their connections; the next start charges their worst case")
+	}
+	s.quit() // reservations of running requests were kept until here
 	s.background.Wait()
 	s.transports.Close()
 	failed = errors.Join(failed, s.core.close(ctx))

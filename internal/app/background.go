@@ -17,68 +17,119 @@ import (
 )
 
 const (
-	sweepEvery = 5 * time.Second
-	sweepBatch = 256
+	keepEvery   = time.Second
+	sweepMicros = 5_000_000
+	sweepBatch  = 256
 	// settleDown: editors write a file in several steps; it is read when it has
 	// been quiet so long.
 	settleDown = 200 * time.Millisecond
 )
 
-// sweep settles reservations that nobody settled within their hold (RES-5).
-func (s *Server) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
+// keep renews the reservations of running requests and sweeps those that nobody
+// settled within their hold (RES-5).
+func (s *Server) keep(ctx context.Context) {
+	every := s.options.hooks.every
+	if every <= 0 {
+		every = keepEvery
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	looked, swept := s.core.clock.Now(), int64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		expired, err := s.core.book.Expired(ctx, sweepBatch)
-		if err != nil {
-			s.log.Warn("expired reservations could not be read", "error", err)
-			continue
+		s.gateway.Renew()
+		now := s.core.clock.Now()
+		// A process that slept renews before it sweeps: its own requests run on.
+		slept := now-looked > sweepMicros
+		looked = now
+		if !slept && now-swept >= sweepMicros {
+			s.sweep(ctx)
+			swept = now
 		}
-		for _, r := range expired {
-			s.log.Warn("a reservation was neither settled nor renewed; its worst case is charged", "request_id", r.ID.String())
-			op := &ledger.Op{Verb: ledger.Sweep, Workspace: r.Workspace, Reservation: r}
-			if err := s.core.teller.Post(op, nil); err != nil {
-				return // the teller has stopped; the next start sweeps
-			}
+	}
+}
+
+func (s *Server) sweep(ctx context.Context) {
+	expired, err := s.core.book.Expired(ctx, sweepBatch)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("expired reservations could not be read", "error", err)
+		}
+		return
+	}
+	for _, r := range expired {
+		s.log.Warn("a reservation was neither settled nor renewed; its worst case is charged", "request_id", r.ID.String())
+		op := &ledger.Op{Verb: ledger.Sweep, Workspace: r.Workspace, Reservation: r}
+		if err := s.core.teller.Post(op, nil); err != nil {
+			return // the teller has stopped; the next start sweeps
 		}
 	}
 }
 
 // watch applies the configuration file again on SIGHUP and when it changes
 // (STO-2). The folder is watched, because editors replace files.
-func (s *Server) watch(ctx context.Context) {
+func (s *Server) watch() (run func(context.Context)) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	events, closeWatcher := s.watchFile()
-	defer closeWatcher()
-	quiet := time.NewTimer(settleDown)
-	quiet.Stop()
-	defer quiet.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			s.reload(ctx)
-		case e := <-events:
-			if filepath.Clean(e.Name) == filepath.Clean(s.file.Name) && !e.Has(fsnotify.Chmod) {
+	watched, closeWatcher := s.watchFile()
+	return func(ctx context.Context) {
+		defer signal.Stop(hangup)
+		defer closeWatcher()
+		quiet := time.NewTimer(settleDown)
+		quiet.Stop()
+		defer quiet.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+				s.reload(ctx)
+			case e := <-watched.Events:
+				if watched.concerns(e) {
+					quiet.Reset(settleDown)
+				}
+			case err := <-watched.Errors:
+				s.log.Warn("changes of the configuration file may have been missed; it is read again", "error", err)
 				quiet.Reset(settleDown)
+			case <-quiet.C:
+				s.reload(ctx)
 			}
-		case <-quiet.C:
-			s.reload(ctx)
 		}
 	}
 }
 
-func (s *Server) watchFile() (<-chan fsnotify.Event, func()) {
+// watched is the configuration file that is watched; without a watcher its
+// channels never speak.
+type watched struct {
+	*fsnotify.Watcher
+	name, target string
+}
+
+// concerns tells whether an event may have changed the file: itself, or what a
+// link on its path leads to, which is how a mounted ConfigMap changes.
+func (w *watched) concerns(e fsnotify.Event) bool {
+	if filepath.Clean(e.Name) == w.name {
+		return !e.Has(fsnotify.Chmod)
+	}
+	if !e.Has(fsnotify.Create) && !e.Has(fsnotify.Rename) {
+		return false
+	}
+	target, err := filepath.EvalSymlinks(w.name)
+	if err != nil || target == w.target {
+		return false
+	}
+	w.target = target
+	return true
+}
+
+func (s *Server) watchFile() (*watched, func()) {
+	none := &watched{Watcher: &fsnotify.Watcher{}}
 	if s.file.Name == "" {
-		return nil, func() {}
+		return none, func() {}
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err == nil {
@@ -86,9 +137,11 @@ func (s *Server) watchFile() (<-chan fsnotify.Event, func()) {
 	}
 	if err != nil {
 		s.log.Warn("the configuration file is not watched; send SIGHUP after changing it", "error", err)
-		return nil, func() {}
+		return none, func() {}
 	}
-	return watcher.Events, func() { _ = watcher.Close() }
+	w := &watched{Watcher: watcher, name: filepath.Clean(s.file.Name)}
+	w.target, _ = filepath.EvalSymlinks(w.name) // it was read a moment ago
+	return w, func() { _ = watcher.Close() }
 }
 
 // reload reads and applies the file; a broken one never replaces what works.

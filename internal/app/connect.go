@@ -66,7 +66,8 @@ func (s *Server) listenSocket(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	server := httpServer(api, s.file.Process.Bounds, s.log)
+	bounds := s.file.Process.Bounds
+	server := httpServer(bounded(api, micros(bounds.BodyTimeoutMicros)), bounds, s.log)
 	s.servers = append(s.servers, server)
 	go s.run(func() error { return server.Serve(l) })
 	return nil

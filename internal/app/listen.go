@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/gateway"
 )
 
 // listen opens a bounded TCP listener (STO-5).
@@ -39,6 +40,15 @@ func httpServer(h http.Handler, b config.Bounds, log *slog.Logger) *http.Server 
 		MaxHeaderBytes:    int(b.MaxHeaderBytes),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// bounded gives requests of administration the time for their bodies that those
+// of models have.
+func bounded(h http.Handler, body time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gateway.BoundTimes(w, r, body)
+		h.ServeHTTP(w, r)
+	})
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -9,11 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/internal/admit"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/route"
 )
@@ -43,6 +44,7 @@ type upstream struct {
 	askedUsage bool // of a stream, for a client that did not
 	cancel     context.CancelCauseFunc
 	ctx        context.Context
+	connected  atomic.Bool // there was a connection to send something on
 }
 
 // dispatch sends the request to the admitted candidate's provider and waits for
@@ -98,12 +100,17 @@ func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 	}
 	u.after(p.Timeouts.Total, errTotal)
 	firstByte := u.after(p.Timeouts.FirstByte, errFirstByte)
+	before := x.ending
 	x.ending.Sent, x.ending.SentAt = true, x.g.Clock.Now()
 	u.Response, err = x.g.Upstream.RoundTrip(p, request)
 	if firstByte != nil {
 		firstByte.Stop()
 	}
 	if err != nil {
+		if !u.connected.Load() {
+			// Nobody was there to be sent anything (ORD-5).
+			x.ending.Sent, x.ending.SentAt = before.Sent, before.SentAt
+		}
 		x.unreachable(u, err)
 		return nil, false
 	}
@@ -131,7 +138,8 @@ func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(u.ctx, http.MethodPost, target.String(), bytes.NewReader(body))
+	ctx := httptrace.WithClientTrace(u.ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { u.connected.Store(true) }})
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -208,14 +216,6 @@ func redactURL(err error) string {
 }
 
 var errInvalidAnswer = errors.New("invalid answer")
-
-// maxTokens is the largest usage to believe of this model (USE-1).
-func (x *exchange) maxTokens() int64 {
-	if c := x.planned.Model.ContextTokens; c > 0 {
-		return admit.AbsurdFactor * c
-	}
-	return 0
-}
 
 // answerBytes bounds a whole answer.
 func (u *upstream) answerBytes() int64 {

@@ -40,7 +40,7 @@ type exchange struct {
 	reservation *ledger.Reservation
 	planned     *admit.Planned
 	ending      admit.Ending
-	renewal     *time.Timer
+	lease       *lease
 	settled     bool
 	answered    bool // the client has had a status line
 	charged     admit.Charged
@@ -117,39 +117,54 @@ func (x *exchange) tooLarge() *fault.Fault {
 // read takes the body in and decodes what the checks need. An inactive key
 // comes before a body that cannot be read (ORD-2).
 func (x *exchange) read() bool {
-	body, f := x.readBody()
-	if f != nil {
-		x.refuse(f)
-		return false
+	f := x.decode()
+	if f == nil {
+		return true
 	}
-	c, f := x.protocol.Decode(body)
-	if f != nil {
-		if inactive(x.key, x.g.Clock.Now()) {
-			f = inactiveFault(x.key)
-		}
-		x.refuse(f)
-		return false
+	if f.Code != fault.RequestTooLarge && inactive(x.key, x.g.Clock.Now()) {
+		f = inactiveFault(x.key)
 	}
-	if len(c.StateIDs) > 0 {
-		// DIS-8: only what this workspace made through this gateway may be named,
-		// and nothing records that yet.
-		x.refuse(fault.New(fault.NotFound, "the request names %q, state kept by a provider that was not made through this gateway; send its content instead", c.StateIDs[0]))
-		return false
-	}
-	x.body, x.call = body, c
-	return true
+	x.refuse(f)
+	return false
 }
 
-// readBody reads within the bounds of size and time. The deadline is lifted
+func (x *exchange) decode() (f *fault.Fault) {
+	if x.body, f = x.readBody(); f != nil {
+		return f
+	}
+	if x.call, f = x.protocol.Decode(x.body); f != nil {
+		return f
+	}
+	if len(x.call.StateIDs) > 0 {
+		// DIS-8: only what this workspace made through this gateway may be named,
+		// and nothing records that yet.
+		return fault.New(fault.NotFound, "the request names %q, state kept by a provider that was not made through this gateway; send its content instead", x.call.StateIDs[0])
+	}
+	return nil
+}
+
+// BoundTimes gives the body of a request so long to arrive, whether or not
+// anybody reads it: net/http reads on after a refusal, to keep the connection.
+// The refusal is sent before that. What an earlier request of the connection had
+// to take its answer in is lifted.
+func BoundTimes(w http.ResponseWriter, r *http.Request, body time.Duration) {
+	control := http.NewResponseController(w)
+	// Not every writer can do these; then whoever made it bounds it.
+	_ = control.SetWriteDeadline(time.Time{})
+	if r.ContentLength != 0 {
+		_ = control.SetReadDeadline(time.Now().Add(body))
+		_ = control.EnableFullDuplex()
+	}
+}
+
+// readBody reads within the bounds of size and time. Its deadline is lifted
 // afterwards: left in place it would end a long stream with it.
 func (x *exchange) readBody() ([]byte, *fault.Fault) {
-	control := http.NewResponseController(x.w)
-	_ = control.SetReadDeadline(time.Now().Add(x.g.BodyTimeout)) // not every writer can; then the client bounds itself
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := readUpTo(http.MaxBytesReader(x.w, x.r.Body, x.g.MaxBodyBytes), x.r.ContentLength)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // see BoundTimes
 		return body, nil
 	case errors.As(err, &tooLarge):
 		return nil, x.tooLarge()
@@ -226,7 +241,7 @@ func (x *exchange) admitted(result *ledger.Result) {
 		FreeWhenBroken: !x.planned.Provider.ChargesPartial(),
 	}
 	x.rateHeaders(result, true)
-	x.startRenewal()
+	x.lease = x.g.running.keep(x.reservation, x.g.Clock.Now()+x.g.HoldMicros/3)
 }
 
 // unavailable is our answer while nobody can tell (RES-8): at once, and nothing
@@ -237,19 +252,11 @@ func unavailable() *fault.Fault {
 	return f
 }
 
-// startRenewal prolongs the reservation every third of the hold (RES-5). A
-// renewal that fails cuts nothing.
-func (x *exchange) startRenewal() {
-	every := time.Duration(x.g.HoldMicros/3) * time.Microsecond
-	reservation := x.reservation
-	x.renewal = time.AfterFunc(every, func() {
-		op := &ledger.Op{
-			Verb: ledger.Renew, Workspace: reservation.Workspace, Reservation: reservation, HoldMicros: x.g.HoldMicros,
-		}
-		if err := x.g.Teller.Post(op, nil); err == nil {
-			x.renewal.Reset(every)
-		}
-	})
+// stopping is the answer to what comes after SIGTERM (STO-4).
+func stopping() *fault.Fault {
+	f := fault.New(fault.ServiceUnavailable, "the gateway is stopping and takes no new requests; nothing was sent and nothing is charged")
+	f.RetryAfterSeconds = 2
+	return f
 }
 
 // settle ends the reservation, once. It is queued before the last byte of the
@@ -259,7 +266,7 @@ func (x *exchange) settle() {
 		return
 	}
 	x.settled = true
-	x.renewal.Stop()
+	x.g.running.drop(x.lease)
 	x.ending.EndedAt = x.g.Clock.Now()
 	x.charged = admit.Settle(x.reservation, x.planned, x.ending)
 	if err := x.g.Teller.Post(x.charged.Op, nil); err != nil {
@@ -269,18 +276,21 @@ func (x *exchange) settle() {
 }
 
 // finish is the last word on every path, a panic's too: the reservation is
-// settled with what is known, and the process lives on (BR-116).
+// settled with what is known, and the process lives on (BR-116). An answer that
+// had begun is broken off, never ended cleanly (ERR-6).
 func (x *exchange) finish() {
-	if p := recover(); p != nil {
-		x.g.Log.Error("panic while serving a request", "request_id", x.id.String(), "panic", p, "stack", string(debug.Stack()))
-		if !x.settled && x.reservation != nil && x.ending.Sent {
-			x.ending.Outcome = "gateway_error"
-		}
+	p := recover()
+	if p == nil {
 		x.settle()
-		if !x.answered {
-			x.refuse(fault.New(fault.InternalError, "the gateway failed while serving this request; its id is in X-Weir-Request-Id"))
-		}
 		return
 	}
+	x.g.Log.Error("panic while serving a request", "request_id", x.id.String(), "panic", p, "stack", string(debug.Stack()))
+	if x.reservation != nil && x.ending.Sent {
+		x.ending.Outcome = "gateway_error"
+	}
 	x.settle()
+	if x.answered {
+		panic(http.ErrAbortHandler)
+	}
+	x.refuse(fault.New(fault.InternalError, "the gateway failed while serving this request; its id is in X-Weir-Request-Id"))
 }

@@ -108,9 +108,11 @@ type Options struct {
 	// reservation lives without renewal (WEIR_RESERVATION_HOLD).
 	Process    string
 	HoldMicros int64
-	// MaxBodyBytes bounds a request's body, BodyTimeout the time it may take.
+	// MaxBodyBytes bounds a request's body, BodyTimeout the time it may take,
+	// WriteTimeout the time in which a client must take a part of its answer.
 	MaxBodyBytes int64
 	BodyTimeout  time.Duration
+	WriteTimeout time.Duration
 }
 
 // Default bounds.
@@ -118,6 +120,7 @@ const (
 	DefaultHoldMicros   = int64(30 * time.Minute / time.Microsecond)
 	DefaultMaxBodyBytes = 32 << 20
 	DefaultBodyTimeout  = time.Minute
+	DefaultWriteTimeout = time.Minute
 	// staleTries: an admission built on an old snapshot is built again so often.
 	staleTries = 3
 )
@@ -125,11 +128,11 @@ const (
 // Gateway serves the doors of SPEC section 9.
 type Gateway struct {
 	Options
-	routes []Route
-	// running counts governed requests; stop ends what they wait for.
-	running sync.WaitGroup
-	base    context.Context
-	stop    context.CancelCauseFunc
+	routes  []Route
+	running *running
+	// stop ends what running requests wait for.
+	base context.Context
+	stop context.CancelCauseFunc
 	// noUsage are base URLs of providers that refused to be asked for usage: as
 	// many as there are providers.
 	noUsage sync.Map
@@ -146,24 +149,11 @@ func New(o Options) *Gateway {
 	if o.BodyTimeout == 0 {
 		o.BodyTimeout = DefaultBodyTimeout
 	}
-	g := &Gateway{Options: o}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = DefaultWriteTimeout
+	}
+	g := &Gateway{Options: o, running: newRunning()}
 	g.base, g.stop = context.WithCancelCause(context.Background())
 	g.routes = g.table()
 	return g
-}
-
-// Drain waits until no governed request runs. When ctx ends first, what still
-// runs is cut, charged with what it has shown, and waited for (STO-4).
-func (g *Gateway) Drain(ctx context.Context) {
-	done := make(chan struct{})
-	go func() {
-		g.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		g.stop(errStopping)
-		<-done
-	}
 }

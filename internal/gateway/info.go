@@ -89,11 +89,14 @@ func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) { plain(w, htt
 
 // readyz: admissions can be decided.
 func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
-	if g.Teller.Healthy() {
+	switch {
+	case g.running.stopping():
+		plain(w, http.StatusServiceUnavailable, "not ready: the gateway is stopping\n")
+	case !g.Teller.Healthy():
+		plain(w, http.StatusServiceUnavailable, "not ready: the store does not answer\n")
+	default:
 		plain(w, http.StatusOK, "ready\n")
-		return
 	}
-	plain(w, http.StatusServiceUnavailable, "not ready: the store does not answer\n")
 }
 
 // root answers clients that probe the base URL.

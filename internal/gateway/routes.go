@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/weirhq/weir/internal/call"
@@ -43,6 +44,7 @@ func (g *Gateway) Routes() []Route { return append([]Route(nil), g.routes...) }
 // ServeHTTP finds the route. Paths are compared as they stand: another spelling
 // of a path is another path, and no door (BR-181).
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	BoundTimes(w, r, g.BodyTimeout)
 	if r.Header.Get("Upgrade") != "" {
 		g.refuseEarly(w, r, fault.New(fault.InvalidRequest, "there is no door for protocol upgrades (websockets) here"))
 		return
@@ -50,7 +52,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for i := range g.routes {
 		route := &g.routes[i]
-		if !route.matches(r.URL.Path) {
+		if !route.matches(r.URL) {
 			continue
 		}
 		if route.Method != r.Method {
@@ -72,10 +74,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.refuseEarly(w, r, fault.New(fault.NotFound, "there is no door at %s; the doors are /v1/chat/completions, /v1/models and /v1/key", r.URL.Path))
 }
 
-func (route *Route) matches(path string) bool {
+func (route *Route) matches(u *url.URL) bool {
 	if !route.Prefix {
-		return path == route.Path
+		return u.Path == route.Path && u.RawPath == ""
 	}
-	name, ok := strings.CutPrefix(path, route.Path)
+	name, ok := strings.CutPrefix(u.Path, route.Path) // a name may need escapes
 	return ok && name != ""
 }

@@ -8,8 +8,11 @@ import "net/http"
 // either goes on or has answered the client; whatever happens, finish leaves no
 // reservation behind.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, route *Route) {
-	g.running.Add(1)
-	defer g.running.Done()
+	if !g.running.enter() {
+		g.refuseEarly(w, r, stopping())
+		return
+	}
+	defer g.running.leave()
 	x := g.receive(w, r, route)
 	defer x.finish()
 	if !x.identify() {

@@ -29,6 +29,7 @@ type relay struct {
 	stream Stream
 	flush  *http.ResponseController
 	idle   *time.Timer
+	last   *time.Timer // set at the terminal event
 	events int64
 	out    []byte
 	// started: the head of the answer has gone to the client.
@@ -44,14 +45,16 @@ func (x *exchange) relayStream(u *upstream) {
 	defer u.Body.Close()
 	r := &relay{x: x, u: u, flush: http.NewResponseController(x.w)}
 	r.stream = x.protocol.NewStream(StreamOptions{
-		HideUsage: !x.call.WantsStreamUsage, MaxEventBytes: int(u.provider.Bounds.MaxEventBytes), MaxTokens: x.maxTokens(),
+		HideUsage: !x.call.WantsStreamUsage, MaxEventBytes: int(u.provider.Bounds.MaxEventBytes), MaxTokens: x.planned.MaxUsageTokens(),
 	})
 	r.idle = u.after(u.provider.Timeouts.Idle, errIdle)
 	stop := context.AfterFunc(x.r.Context(), r.clientGone)
 	defer stop()
 	err := r.pump()
-	if r.idle != nil {
-		r.idle.Stop()
+	for _, timer := range [...]*time.Timer{r.idle, r.last} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	r.end(err)
 }
@@ -93,9 +96,13 @@ func (r *relay) feed(p []byte) error {
 			r.idle.Reset(time.Duration(r.u.provider.Timeouts.Idle) * time.Microsecond)
 		}
 	}
-	if r.stream.Observed().Finished && !r.x.settled {
-		r.finished("ok")
-		time.AfterFunc(terminalGrace, func() { r.u.cancel(errTerminal) })
+	if !r.x.settled {
+		// Whatever happens from here on, this much is known of it.
+		r.x.ending.Observed = r.stream.Observed()
+		if r.x.ending.Observed.Finished {
+			r.finished("ok")
+			r.last = time.AfterFunc(terminalGrace, func() { r.u.cancel(errTerminal) })
+		}
 	}
 	r.send(r.out)
 	if err != nil {
@@ -137,6 +144,7 @@ func (r *relay) send(p []byte) {
 		return
 	}
 	r.start()
+	_ = r.flush.SetWriteDeadline(time.Now().Add(r.x.g.WriteTimeout)) // a client that takes nothing has gone
 	if _, err := r.x.w.Write(r.u.redact(p)); err != nil {
 		r.loseClient()
 		return

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
+	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
 )
 
@@ -25,7 +27,9 @@ func (x *exchange) relayWhole(u *upstream) {
 		x.relayError(u, body, err)
 		return
 	}
-	x.ending.Observed = x.protocol.Whole(body, x.maxTokens())
+	// Until the answer is understood, all of it may be output.
+	x.ending.Observed = call.Observed{OutputBytes: int64(len(body))}
+	x.ending.Observed = x.protocol.Whole(body, x.planned.MaxUsageTokens())
 	if err == nil && !json.Valid(body) {
 		err = errInvalidAnswer
 	}
@@ -64,7 +68,7 @@ func (u *upstream) decoded() ([]byte, error) {
 // was reported (RES-4).
 func (x *exchange) relayError(u *upstream, body []byte, err error) {
 	x.ending.Failed, x.ending.Outcome = true, "provider_error"
-	observed := x.protocol.Whole(body, x.maxTokens())
+	observed := x.protocol.Whole(body, x.planned.MaxUsageTokens())
 	if observed.Reported {
 		x.ending.Observed = observed
 	}
@@ -111,6 +115,7 @@ func (x *exchange) write(status int, body []byte) {
 	x.answered = true
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(x.g.WriteTimeout))
 	_, _ = x.w.Write(body) // a client that has gone has been charged already
 }
 
