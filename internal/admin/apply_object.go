@@ -269,7 +269,7 @@ func (a *applier) checkModels(workspace string, h *home, models []store.Object) 
 		}
 		d := &Declared{Kind: KindModel, Name: o.Name, Workspace: workspace, Line: lineOf(o.Origin)}
 		inherits := h.workspace == nil || h.workspace.Inherit
-		if !h.provided[m.Provider] && !(inherits && shared.provided[m.Provider]) {
+		if known := h.provided[m.Provider] || inherits && shared.provided[m.Provider]; !known {
 			a.fail(d, "needs the provider %s, which is not declared", document.Quote(m.Provider))
 		}
 		for _, name := range append([]string{o.Name}, m.Aliases...) {

@@ -23,7 +23,7 @@ const (
 	secretTwo = "a-secret-of-the-file-2"
 )
 
-func (w *world) applyFails(want string, declared ...admin.Declared) document.Problems {
+func (w *world) applyFails(want string, declared ...admin.Declared) []document.Problem {
 	w.t.Helper()
 	generation := w.generation()
 	_, err := w.Apply(w.t.Context(), "file", declared, "weir.yaml")

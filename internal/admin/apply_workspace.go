@@ -21,34 +21,35 @@ func (a *applier) declareWorkspace(ctx context.Context, d *Declared) error {
 	next.Name = d.Name
 	a.add(d, next.Validate())
 	a.add(d, a.s.keepable(workspaceMoney(next)))
-	entry, err := a.entryOf(ctx, d)
+	entry, now, err := a.known(ctx, d)
 	if err != nil {
 		return err
 	}
-	now, id := &store.Object{}, ""
-	if entry == nil {
-		if id, err = a.s.newWorkspaceID(ctx, d.Name); err != nil {
-			return err
-		}
-		entry = &store.Object{Kind: kindWorkspaceName, ID: id}
-		now = &store.Object{Workspace: id, Kind: KindWorkspace, ID: id}
-	} else {
-		id = entry.ID
-		found, err := a.s.Objects.Object(ctx, id, KindWorkspace, id)
-		if err != nil {
-			return err
-		}
-		now = &found
-		previous, err := decodeWorkspace(found)
+	if now.Version > 0 {
+		previous, err := decodeWorkspace(*now)
 		if err != nil {
 			return err
 		}
 		next.Adopt(previous)
 	}
-	next.ID = id
-	a.homes[d.Name] = &home{id: id, workspace: next}
-	a.touched[objectRef{id, KindWorkspace, id}] = true
+	next.ID = now.ID
+	a.homes[d.Name] = &home{id: now.ID, workspace: next}
+	a.touched[objectRef{now.ID, KindWorkspace, now.ID}] = true
 	return a.putWorkspace(d, entry, now, next)
+}
+
+// known is a workspace and its entry as they are; new ones have an id and no
+// version.
+func (a *applier) known(ctx context.Context, d *Declared) (entry, now *store.Object, err error) {
+	if entry, err = a.entryOf(ctx, d); err != nil {
+		return nil, nil, err
+	}
+	if entry != nil {
+		found, err := a.s.Objects.Object(ctx, entry.ID, KindWorkspace, entry.ID)
+		return entry, &found, err
+	}
+	id, err := a.s.newWorkspaceID(ctx, d.Name)
+	return &store.Object{Kind: kindWorkspaceName, ID: id}, &store.Object{Workspace: id, Kind: KindWorkspace, ID: id}, err
 }
 
 // entryOf finds the entry of a workspace by its name, or by the one it had. The

@@ -107,7 +107,7 @@ func (w *world) key(name string, change func(*admin.KeyFields)) admin.KeyAnswer 
 
 // refused checks that an operation was refused with a code, and hands on the
 // fault.
-func refused(t *testing.T, err error, code fault.Code) *fault.Fault {
+func refused(t *testing.T, err error, code fault.Code) fault.Fault {
 	t.Helper()
 	var f *fault.Fault
 	if !errors.As(err, &f) {
@@ -116,7 +116,7 @@ func refused(t *testing.T, err error, code fault.Code) *fault.Fault {
 	if f.Code != code {
 		t.Fatalf("want %s, got %s: %s", code, f.Code, f.Message)
 	}
-	return f
+	return *f
 }
 
 func (w *world) audits() []admin.AuditEntry {

@@ -64,7 +64,6 @@ func requestTo(o admin.Operation) (method, target, body string) {
 		target += "?model=x"
 	}
 	if o.Method == http.MethodPost || o.Method == http.MethodPatch {
-		body = `{"name":"x","kind":"credit","amount":"1","model":"x"}`
 		switch o.Op {
 		case admin.OpKeyCreate, admin.OpKeyUpdate:
 			body = `{"name":"x"}`
@@ -201,7 +200,9 @@ func TestATokenSeesItsWorkspace(t *testing.T) {
 			header string
 			want   string
 		}{
-			{system, "", "default"}, {system, "other", "other"}, {system, "nowhere", ""},
+			{system, "", "default"},
+			{system, "other", "other"},
+			{system, "nowhere", ""},
 			{admin.Actor{Name: "v", Role: admin.Viewer, Workspace: "other"}, "", "other"},
 			{admin.Actor{Name: "v", Role: admin.Viewer, Workspace: "other"}, "other", "other"},
 			{admin.Actor{Name: "v", Role: admin.Viewer, Workspace: "other"}, "default", ""},

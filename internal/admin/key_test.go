@@ -245,7 +245,8 @@ func TestAStoreThatKeepsNothingTakesNoMoneyLimit(t *testing.T) {
 		_, err = s.KeyUpdate(ctx, system, admin.KeyUpdateRequest{Key: k.ID, Body: admin.KeyFields{Caps: day}})
 		refused(t, err, fault.InvalidRequest)
 		for _, body := range []admin.WorkspaceFields{
-			{Funds: admin.Some("prepaid")}, {Funds: admin.Some("prepaid_hold")},
+			{Funds: admin.Some("prepaid")},
+			{Funds: admin.Some("prepaid_hold")},
 			{KeyTemplate: admin.Some(admin.TemplateFields{Caps: day})},
 		} {
 			_, err = s.WorkspaceUpdate(ctx, system, admin.WorkspaceUpdateRequest{Body: body})
@@ -280,8 +281,11 @@ func TestARotatedSecretWorksForItsGrace(t *testing.T) {
 			secret string
 			known  bool
 		}{
-			{0, rotated.Secret, true}, {time.Second, old.Secret, true}, {58 * time.Second, old.Secret, true},
-			{2 * time.Second, old.Secret, false}, {0, rotated.Secret, true},
+			{0, rotated.Secret, true},
+			{time.Second, old.Secret, true},
+			{58 * time.Second, old.Secret, true},
+			{2 * time.Second, old.Secret, false},
+			{0, rotated.Secret, true},
 		} {
 			w.clock.Advance(c.after)
 			k, _, err := w.directory.Identify(ctx, c.secret)

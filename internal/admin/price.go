@@ -205,10 +205,18 @@ func readUsage(r *document.Reader, u *call.Usage) {
 		field string
 		into  *int64
 	}{
-		{"input", &u.Input}, {"cached_input", &u.CachedInput}, {"cache_write_5m", &u.CacheWrite5m},
-		{"cache_write_1h", &u.CacheWrite1h}, {"tool_input", &u.ToolInput}, {"audio_input", &u.AudioInput},
-		{"cached_audio_input", &u.CachedAudioInput}, {"image_input", &u.ImageInput}, {"output", &u.Output},
-		{"audio_output", &u.AudioOutput}, {"image_output", &u.ImageOutput}, {"requests", &u.Requests},
+		{"input", &u.Input},
+		{"cached_input", &u.CachedInput},
+		{"cache_write_5m", &u.CacheWrite5m},
+		{"cache_write_1h", &u.CacheWrite1h},
+		{"tool_input", &u.ToolInput},
+		{"audio_input", &u.AudioInput},
+		{"cached_audio_input", &u.CachedAudioInput},
+		{"image_input", &u.ImageInput},
+		{"output", &u.Output},
+		{"audio_output", &u.AudioOutput},
+		{"image_output", &u.ImageOutput},
+		{"requests", &u.Requests},
 	} {
 		r.Int(part.field, part.into, 0, maxUnits)
 	}

@@ -226,9 +226,16 @@ func TestFundsAreBookedOnceAndOnlyAsTheyMay(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range []admin.FundFields{
-			{Kind: "top_up", Amount: "-5"}, {Kind: "credit", Amount: "-0.000000001"}, {Kind: "top_up", Amount: "0"},
-			{Kind: "top_up", Amount: "NaN"}, {Kind: "top_up", Amount: "1e3"}, {Kind: "top_up", Amount: "1000000001"}, {Kind: "top_up", Amount: ""},
-			{Kind: "adjustment", Amount: "1"}, {Kind: "adjustment", Amount: "0", Reason: "none"}, {Kind: "gift", Amount: "1"},
+			{Kind: "top_up", Amount: "-5"},
+			{Kind: "credit", Amount: "-0.000000001"},
+			{Kind: "top_up", Amount: "0"},
+			{Kind: "top_up", Amount: "NaN"},
+			{Kind: "top_up", Amount: "1e3"},
+			{Kind: "top_up", Amount: "1000000001"},
+			{Kind: "top_up", Amount: ""},
+			{Kind: "adjustment", Amount: "1"},
+			{Kind: "adjustment", Amount: "0", Reason: "none"},
+			{Kind: "gift", Amount: "1"},
 		} {
 			_, err := w.FundsBook(ctx, system, admin.FundRequest{Body: c})
 			refused(t, err, fault.InvalidRequest)
@@ -339,8 +346,10 @@ func TestAUsageIsPricedAsARequestIs(t *testing.T) {
 			body admin.CostFields
 			code fault.Code
 		}{
-			{admin.CostFields{Model: "nosuch"}, fault.NotFound}, {admin.CostFields{Model: "m1", Input: -1}, fault.InvalidRequest},
-			{admin.CostFields{}, fault.InvalidRequest}, {admin.CostFields{Model: "m1", Input: 2_000_000_000}, fault.InvalidRequest},
+			{admin.CostFields{Model: "nosuch"}, fault.NotFound},
+			{admin.CostFields{Model: "m1", Input: -1}, fault.InvalidRequest},
+			{admin.CostFields{}, fault.InvalidRequest},
+			{admin.CostFields{Model: "m1", Input: 2_000_000_000}, fault.InvalidRequest},
 		} {
 			_, err := w.PriceCost(ctx, system, admin.PriceCostRequest{Body: c.body})
 			refused(t, err, c.code)
