@@ -78,7 +78,7 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 // the body. It fails only when there is no answer.
 func httpMain(args []string, stdout, stderr io.Writer) int {
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: http METHOD URL [KEY [BODY]]")
+		_, _ = fmt.Fprintln(stderr, "usage: http METHOD URL [KEY [BODY]]")
 		return 2
 	}
 	args = append(args, "", "")
@@ -86,7 +86,7 @@ func httpMain(args []string, stdout, stderr io.Writer) int {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, args[0], args[1], strings.NewReader(args[3]))
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		_, _ = fmt.Fprintln(stderr, err)
 		return 2
 	}
 	if args[2] != "" {
@@ -95,17 +95,17 @@ func httpMain(args []string, stdout, stderr io.Writer) int {
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		_, _ = fmt.Fprintln(stderr, err)
 		return 1
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		_, _ = fmt.Fprintln(stderr, err)
 		return 1
 	}
 	// One JSON object, so that `field` reads the whole of it.
-	fmt.Fprintf(stdout, "{\"status\":%d,\"id\":%q,\"body\":%s}\n", response.StatusCode, response.Header.Get("X-Weir-Request-Id"), body)
+	_, _ = fmt.Fprintf(stdout, "{\"status\":%d,\"id\":%q,\"body\":%s}\n", response.StatusCode, response.Header.Get("X-Weir-Request-Id"), body)
 	return 0
 }
 
@@ -120,19 +120,19 @@ func readyMain(args []string, stderr io.Writer) int {
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], http.NoBody)
 		if err != nil {
-			fmt.Fprintln(stderr, err)
+			_, _ = fmt.Fprintln(stderr, err)
 			return 2
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err == nil {
-			response.Body.Close()
+			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
 				return 0
 			}
 		}
 		select {
 		case <-ctx.Done():
-			fmt.Fprintf(stderr, "%s was not ready within %s: %v\n", args[0], patience, err)
+			_, _ = fmt.Fprintf(stderr, "%s was not ready within %s: %v\n", args[0], patience, err)
 			return 1
 		case <-ticker.C:
 		}

@@ -215,7 +215,7 @@ func (d *demo) makeKeys(ctx context.Context) error {
 // says differ, and repeat in every run.
 func demoScript(r simulator.Request) simulator.Behaviour {
 	b := r.Scripted
-	b.Latency = time.Duration(60+r.TextBytes*37%180) * time.Millisecond
+	b.Latency = time.Duration(250+r.TextBytes*37%400) * time.Millisecond
 	b.Output = simulator.Exactly(120 + r.TextBytes*53%230)
 	return b
 }
@@ -283,7 +283,7 @@ func (d *demo) volley(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.view.settled(state, time.Since(phase))
+	d.view.settled(state, d.late, time.Since(phase))
 	return nil
 }
 
@@ -347,7 +347,7 @@ func (d *demo) exchange(ctx context.Context, body []byte, a *demoAnswer) error {
 	if err != nil {
 		return fmt.Errorf("send request %d: %w", a.number, err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // it was read, or nobody wants it
 	answer, err := io.ReadAll(io.LimitReader(response.Body, demoMaxAnswer))
 	if err != nil {
 		return fmt.Errorf("read the answer to request %d: %w", a.number, err)
@@ -415,7 +415,7 @@ func (d *demo) keyState(ctx context.Context, name string) (view admit.KeyView, e
 	if err != nil {
 		return view, fmt.Errorf("ask for the key's state: %w", err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // it was read, or nobody wants it
 	if response.StatusCode != http.StatusOK {
 		return view, fmt.Errorf("ask for the key's state: status %d", response.StatusCode)
 	}
@@ -427,8 +427,8 @@ func (d *demo) keyState(ctx context.Context, name string) (view admit.KeyView, e
 
 // audit holds what the gateway booked against what the provider served.
 func (d *demo) audit(ctx context.Context) (*DemoRun, error) {
-	d.view.heading("The first refusal")
 	if d.first != nil {
+		d.view.heading("The first refusal")
 		explained, err := d.admin.RequestShow(ctx, admin.RequestShowRequest{ID: d.first.requestID})
 		if err != nil {
 			return nil, fmt.Errorf("explain the refusal: %w", err)

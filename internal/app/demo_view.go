@@ -20,9 +20,9 @@ import (
 // a terminal that wraps them would draw them twice.
 const (
 	demoFrame  = 80 * time.Millisecond
-	demoLabel  = 10
+	demoLabel  = 12
 	demoBar    = 28
-	demoColumn = 60
+	demoColumn = 62
 	demoWrap   = 66
 	clearToEnd = "\x1b[J"
 	upTwoLines = "\x1b[2F"
@@ -60,10 +60,11 @@ type demoState struct {
 	freeAnswered               int
 }
 
-// spent is the key's spend of the day, a decimal string of dollars.
+// spent is the key's own spend of the day, a decimal string of dollars: the
+// limits in its view begin with those of the workspace.
 func spent(view admit.KeyView) string {
 	for _, l := range view.Limits {
-		if l.Metric == "spend" {
+		if l.Scope == "key" && l.Metric == "spend" {
 			return l.Used
 		}
 	}
@@ -85,7 +86,8 @@ func (v *demoView) in(t tone, text string) string {
 	return string(t) + text + "\x1b[0m"
 }
 
-func (v *demoView) print(format string, args ...any) { fmt.Fprintf(v.out, format, args...) }
+// print writes what nobody can be told has failed.
+func (v *demoView) print(format string, args ...any) { _, _ = fmt.Fprintf(v.out, format, args...) }
 
 func (v *demoView) title() {
 	v.print("\n%s  a cap that holds, and books that balance\n", v.in(bold, "weir demo"))
@@ -136,12 +138,20 @@ func (v *demoView) draw(s demoState) {
 }
 
 // settled draws the last moment, for good.
-func (v *demoView) settled(s demoState, took time.Duration) {
+func (v *demoView) settled(s demoState, late int, took time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.draw(s)
 	v.show()
-	v.fact("", "", took)
+	switch {
+	case s.refused == 0:
+		v.fact("", "the cap was not reached", took)
+	case late > 0:
+		v.fact("", v.in(red, fmt.Sprintf("%d requests were admitted after a refusal", late)), took)
+	default:
+		v.fact("", "a cap counts what is settled: what ran when it was reached", took)
+		v.more("", "completed, and no later request was admitted")
+	}
 }
 
 // release gives the terminal back in mid-volley.
@@ -250,29 +260,31 @@ func (v *demoView) refusal(a *demoAnswer, explained *admin.RequestAnswer) {
 		}
 		v.more(name, text)
 	}
-	for i, c := range explained.Checks {
-		name := ""
-		if i == 0 {
-			name = "checks"
-		}
+	v.print("\n  %s\n", v.in(dim, checkLine("check", "amount", "used", "held", "wanted")+"verdict"))
+	for i := range explained.Checks {
+		c := &explained.Checks[i]
 		verdict := v.in(green, c.Verdict)
 		if c.Verdict != "pass" {
 			verdict = v.in(red, c.Verdict)
 		}
-		v.more(name, fmt.Sprintf("%-12s %-36s %s", c.Name, checkFigures(&c), verdict))
+		sign := ""
+		if c.Metric == "spend" {
+			sign = "$"
+		}
+		v.print("  %s%s\n", checkLine(c.Name, seen(sign, c.Amount), seen(sign, c.Used), seen(sign, c.Held), seen(sign, c.Wanted)), verdict)
 	}
 }
 
-// checkFigures is what a check saw.
-func checkFigures(c *admin.CheckView) string {
-	if c.Amount == "" {
+// checkLine is what a check saw, up to its verdict.
+func checkLine(name, amount, used, held, wanted string) string {
+	return fmt.Sprintf("%-*s%12s%14s%10s%12s  ", demoLabel, name, amount, used, held, wanted)
+}
+
+func seen(sign, figure string) string {
+	if figure == "" {
 		return ""
 	}
-	sign := ""
-	if c.Metric == "spend" {
-		sign = "$"
-	}
-	return fmt.Sprintf("%s%s of %s%s used", sign, c.Used, sign, c.Amount)
+	return sign + figure
 }
 
 // books shows both sides of the account.

@@ -38,7 +38,7 @@ func (s *session) configured(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &problems):
-		fmt.Fprintln(s.stderr, problems.Error())
+		tell(s.stderr, "%s\n", problems.Error())
 		noun := "faults"
 		if len(problems) == 1 {
 			noun = "fault"

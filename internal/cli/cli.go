@@ -119,6 +119,9 @@ func newParser(s *session, exited func(int)) (*kong.Kong, error) {
 	)
 }
 
+// tell writes what nobody can be told has failed.
+func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
 // report tells an error once and gives the exit code.
 func (s *session) report(err error) int {
 	if err == nil {
@@ -133,9 +136,9 @@ func (s *session) report(err error) int {
 		}
 	}
 	if errors.Is(err, context.Canceled) && s.ctx.Err() != nil {
-		fmt.Fprintln(s.stderr, "weir: interrupted")
+		tell(s.stderr, "weir: interrupted\n")
 		return exitFailed
 	}
-	fmt.Fprintf(s.stderr, "weir: %s\n", err)
+	tell(s.stderr, "weir: %s\n", err)
 	return code
 }

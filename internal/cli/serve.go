@@ -34,9 +34,9 @@ func (c *serveCmd) Run(s *session) error {
 	if err != nil {
 		return s.configured(err)
 	}
-	fmt.Fprintf(s.stdout, "models   %s\nadmin    %s\n", server.Addr(), server.AdminAddr())
+	tell(s.stdout, "models   %s\nadmin    %s\n", server.Addr(), server.AdminAddr())
 	if token := server.AdminToken(); token != "" {
-		fmt.Fprintf(s.stdout, "admin token, shown this once: %s\n", token)
+		tell(s.stdout, "admin token, shown this once: %s\n", token)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/weirhq/weir/internal/simulator"
 )
@@ -26,7 +25,7 @@ func (c *simulatorCmd) Run(s *session) error {
 	if err := provider.Start(); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "simulated provider  %s/v1\nbill                %[1]s/bill\n", provider.URL())
+	tell(s.stdout, "simulated provider  %s/v1\nbill                %[1]s/bill\n", provider.URL())
 	<-s.ctx.Done()
 	return provider.Stop(context.WithoutCancel(s.ctx))
 }

@@ -51,10 +51,10 @@ func (s *session) progress(what string) (done func()) {
 		for {
 			select {
 			case <-stop:
-				fmt.Fprint(s.stderr, "\r\x1b[K")
+				tell(s.stderr, "\r\x1b[K")
 				return
 			case <-ticker.C:
-				fmt.Fprintf(s.stderr, "\r\x1b[K%s, %d s", what, int(time.Since(began).Seconds()))
+				tell(s.stderr, "\r\x1b[K%s, %d s", what, int(time.Since(began).Seconds()))
 			}
 		}
 	}()
