@@ -24,6 +24,9 @@ const socketSuffix = ".sock"
 
 const dialPatience = 2 * time.Second
 
+// maxSocketPath is what every Unix takes in a socket's address.
+const maxSocketPath = 103
+
 func socketPath(p *config.Process) (string, bool) {
 	path, durable := p.StorePath()
 	return path + socketSuffix, durable
@@ -49,6 +52,10 @@ func (c *core) adminHandler() (http.Handler, error) {
 func (s *Server) listenSocket(ctx context.Context) error {
 	path, durable := socketPath(&s.file.Process)
 	if !durable {
+		return nil
+	}
+	if len(path) > maxSocketPath {
+		s.log.Warn("the store's path is too long for a socket beside it; reach this server with --server and the admin token", "path", path)
 		return nil
 	}
 	// A dead process leaves its socket; the store's lock says it is dead.
