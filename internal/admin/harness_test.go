@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,9 @@ import (
 )
 
 var system = admin.Actor{Name: "test", Role: admin.System}
+
+// catalogue is read once: it takes a while where races are looked for.
+var catalogue = sync.OnceValues(price.Load)
 
 // book is a store in all its roles.
 type book interface {
@@ -66,7 +70,7 @@ func overEvery(t *testing.T, test func(t *testing.T, w *world)) {
 
 func newWorld(t *testing.T, c *clock.Manual, b book) *world {
 	t.Helper()
-	prices, err := price.Load()
+	prices, err := catalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
