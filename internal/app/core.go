@@ -75,6 +75,9 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 		Objects: c.book, Secrets: c.book, Log: c.book, Verifiable: c.book, Decider: c.teller, Snapshots: c.directory,
 		Prices: prices, Clock: c.clock, Durable: durable, Store: file.Process.Store, Version: Version(),
 	})
+	if err := c.admin.EnsureDefault(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("make the default workspace: %w", err), c.teller.Stop(ctx))
+	}
 	return c, nil
 }
 
