@@ -44,6 +44,7 @@ type world struct {
 	config   string
 	http     *http.Client
 	admin    *client.Client
+	change   func(*app.Options)
 }
 
 // newWorld starts a program with the given configuration. %PROVIDER% stands for
@@ -55,7 +56,13 @@ func newWorld(t *testing.T, text string) *world {
 
 func newWorldAt(t *testing.T, at int64, text string) *world {
 	t.Helper()
-	w := &world{t: t, clock: clock.NewManual(at)}
+	return newWorldWith(t, at, text, nil)
+}
+
+// newWorldWith starts a program with changed options.
+func newWorldWith(t *testing.T, at int64, text string, change func(*app.Options)) *world {
+	t.Helper()
+	w := &world{t: t, clock: clock.NewManual(at), change: change}
 	w.provider = simulator.New(simulator.Options{Keys: []string{providerCredential}, KeptRequests: 4096})
 	if err := w.provider.Start(); err != nil {
 		t.Fatal(err)
@@ -93,10 +100,14 @@ func (w *world) write(text string) {
 }
 
 func (w *world) options() app.Options {
-	return app.Options{
+	o := app.Options{
 		ConfigPath: w.config, Env: func(string) (string, bool) { return "", false },
 		Stdout: io.Discard, Stderr: testLog{w.t}, LogLevel: "warn", Clock: w.clock,
 	}
+	if w.change != nil {
+		w.change(&o)
+	}
+	return o
 }
 
 func (w *world) start() {

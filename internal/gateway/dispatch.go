@@ -174,19 +174,27 @@ func authorize(r *http.Request, p *route.Provider, credential string) {
 
 // unreachable answers for a provider that gave no answer (DIS-9).
 func (x *exchange) unreachable(u *upstream, err error) {
-	x.ending.Failed = true
 	cause := context.Cause(u.ctx)
 	u.cancel(nil)
 	if cause == nil {
 		cause = err
 	}
-	x.refuse(x.upstreamFault(cause))
+	x.refuse(x.broken(cause))
 }
 
-// upstreamFault names how a provider failed, and notes it for the call log. The
-// error's text may hold the provider's address: it is logged, not answered.
-func (x *exchange) upstreamFault(err error) *fault.Fault {
+// broken names how an answer failed, and notes it for the charge and the call
+// log. The error's text may hold the provider's address: it is logged, not
+// answered.
+func (x *exchange) broken(err error) *fault.Fault {
 	name := x.planned.Provider.Name
+	if errors.Is(err, errStopping) {
+		// The provider has not failed: what it has done is charged (RES-4).
+		x.ending.Outcome = "gateway_stopped"
+		f := fault.New(fault.ServiceUnavailable, "the gateway is stopping and has cut this request; what its provider has done is charged")
+		f.RetryAfterSeconds = 2
+		return f
+	}
+	x.ending.Failed = true
 	x.g.Log.Warn("provider failed", "request_id", x.id.String(), "provider", name, "error", redactURL(err))
 	var timeout net.Error
 	switch {

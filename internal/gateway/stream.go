@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/route"
 )
 
@@ -179,14 +178,16 @@ func (r *relay) end(err error) {
 		r.send(rest)
 		return
 	}
-	x.ending.Failed = true
 	if x.ending.Observed.ErrorSeen && err == nil {
 		// The provider has told the client itself how it ended.
 		r.finished("provider_error")
 		r.send(rest)
 		return
 	}
-	f := r.broken(err)
+	if err == nil {
+		err = io.ErrUnexpectedEOF // without a terminal event
+	}
+	f := x.brokenBy(r.u, err)
 	if !r.started {
 		x.refuse(f)
 		return
@@ -194,12 +195,4 @@ func (r *relay) end(err error) {
 	x.settle()
 	x.w.Header().Set("X-Weir-Cost-Usd", x.charged.Cost.String())
 	r.send(x.protocol.StreamFault(f, x.id.String()))
-}
-
-// broken is the fault of a stream without a terminal event.
-func (r *relay) broken(err error) *fault.Fault {
-	if err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return r.x.faultFor(r.u, err)
 }

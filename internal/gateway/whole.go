@@ -34,11 +34,7 @@ func (x *exchange) relayWhole(u *upstream) {
 		err = errInvalidAnswer
 	}
 	if err != nil {
-		x.ending.Failed = true
-		if cause := context.Cause(u.ctx); cause != nil {
-			err = cause
-		}
-		x.refuse(x.upstreamFault(err))
+		x.refuse(x.brokenBy(u, err))
 		return
 	}
 	x.ending.Outcome = "ok"
@@ -73,7 +69,7 @@ func (x *exchange) relayError(u *upstream, body []byte, err error) {
 		x.ending.Observed = observed
 	}
 	if err != nil {
-		x.refuse(x.upstreamFault(err))
+		x.refuse(x.brokenBy(u, err))
 		return
 	}
 	x.settle()
@@ -119,10 +115,10 @@ func (x *exchange) write(status int, body []byte) {
 	_, _ = x.w.Write(body) // a client that has gone has been charged already
 }
 
-// faultFor is used where an error must become a fault inside a stream.
-func (x *exchange) faultFor(u *upstream, err error) *fault.Fault {
+// brokenBy is broken with what ended the attempt, where that is known.
+func (x *exchange) brokenBy(u *upstream, err error) *fault.Fault {
 	if cause := context.Cause(u.ctx); cause != nil {
 		err = cause
 	}
-	return x.upstreamFault(err)
+	return x.broken(err)
 }
