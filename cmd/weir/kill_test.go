@@ -74,7 +74,7 @@ func TestNothingThatReachedTheProviderIsUnchargedAfterAKill(t *testing.T) {
 		close(stop)
 		volley.Wait()
 	}
-	reached := provider.Bill().Totals.Requests
+	reached := provider.Bill().Requests
 	p := startWeir(t, weir, config)
 	var usage struct {
 		Total struct {

@@ -56,7 +56,6 @@ type Server struct {
 	servers   []*http.Server
 	addr      net.Addr
 	adminAddr net.Addr
-	socket    string
 
 	ended      chan error
 	background sync.WaitGroup
@@ -95,7 +94,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	defer func() {
 		if err != nil {
-			s.core.close(context.WithoutCancel(ctx))
+			err = errors.Join(err, s.core.close(context.WithoutCancel(ctx)))
 		}
 	}()
 	if err := s.apply(ctx, file); err != nil {

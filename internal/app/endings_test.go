@@ -145,7 +145,7 @@ func TestAProviderThatRefusesToBeAskedForUsageIsAskedWithout(t *testing.T) {
 			t.Fatalf("got %v", a)
 		}
 	}
-	if n := w.provider.Bill().Totals.Requests; n != 3 {
+	if n := w.provider.Bill().Requests; n != 3 {
 		t.Errorf("the provider saw %d requests, want 3", n)
 	}
 	if got := w.spend(""); int64(got) != 2*(11+400)*1000 {

@@ -85,7 +85,7 @@ func TestBadInputGetsAShapedErrorAndCostsNothing(t *testing.T) {
 			}
 		})
 	}
-	if n := w.provider.Bill().Totals.Requests; n != 0 {
+	if n := w.provider.Bill().Requests; n != 0 {
 		t.Fatalf("%d requests reached the provider", n)
 	}
 	if got := w.spend(""); got != 0 {

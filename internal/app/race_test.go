@@ -61,7 +61,7 @@ func TestAVolleyIsAdmittedExactlyAsTheRulesAllow(t *testing.T) {
 					w.must(a, 429, c.code)
 				}
 			}
-			if n := w.provider.Bill().Totals.Requests; n != int64(c.admitted) {
+			if n := w.provider.Bill().Requests; n != int64(c.admitted) {
 				t.Fatalf("%d requests reached the provider, want %d", n, c.admitted)
 			}
 			w.settled("2.5", "10")

@@ -4,6 +4,7 @@ package observe_test
 
 import (
 	"flag"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 	m.Refused(fault.New(fault.DayLimitReached, "no"), "default")
 	m.Ended(&ledger.Reservation{Model: "m", Workspace: "default"}, &admit.Charged{Cost: 2_500_000_000, Tokens: 7, End: admit.End{Outcome: "ok"}}, time.Second)
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, line := range []string{
 		`weir_refused_total{code="day_limit_reached",workspace="default"} 1`,
 		`weir_requests_total{model="m",outcome="ok",workspace="default"} 1`,

@@ -95,9 +95,13 @@ func TestAChargeIsNeverAboveTheWorstCaseOfWhatWasWanted(t *testing.T) {
 			list  *[]*int64
 			count *int64
 		}{
-			{w.CachesInput || w.CachesOneHour, &in, &u.CacheWrite5m}, {w.CachesOneHour, &in, &u.CacheWrite1h},
-			{!w.NoAudioInput, &in, &u.AudioInput}, {!w.NoAudioInput, &in, &u.CachedAudioInput},
-			{!w.NoImageInput, &in, &u.ImageInput}, {!w.NoAudioOutput, &out, &u.AudioOutput}, {!w.NoImageOutput, &out, &u.ImageOutput},
+			{w.CachesInput || w.CachesOneHour, &in, &u.CacheWrite5m},
+			{w.CachesOneHour, &in, &u.CacheWrite1h},
+			{!w.NoAudioInput, &in, &u.AudioInput},
+			{!w.NoAudioInput, &in, &u.CachedAudioInput},
+			{!w.NoImageInput, &in, &u.ImageInput},
+			{!w.NoAudioOutput, &out, &u.AudioOutput},
+			{!w.NoImageOutput, &out, &u.ImageOutput},
 		} {
 			if place.can {
 				*place.list = append(*place.list, place.count)

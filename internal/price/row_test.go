@@ -212,15 +212,19 @@ func TestAnOverrideTakesWhatItLeavesOutFromTheNextSource(t *testing.T) {
 		{"nothing: all of the next", fields{}, under},
 		{"both text prices: nothing of the next", fields{"input": "1", "output": "2"}, fields{"input": "1", "output": "2"}},
 		{"input: its side is its own", fields{"input": "1"}, fields{
-			"input": "1", "output": "15", "audio_output": "60", "above.200.output": "30", "factor.flex": "1/2", "per_request": "1"}},
+			"input": "1", "output": "15", "audio_output": "60", "above.200.output": "30", "factor.flex": "1/2", "per_request": "1",
+		}},
 		{"input with tiers: they stay whole", fields{"input": "1", "above.9.input": "4"}, fields{
-			"input": "1", "above.9.input": "4", "output": "15", "audio_output": "60", "factor.flex": "1/2", "per_request": "1"}},
+			"input": "1", "above.9.input": "4", "output": "15", "audio_output": "60", "factor.flex": "1/2", "per_request": "1",
+		}},
 		{"a narrow price: laid into the next", fields{"cached_input": "0.1"}, fields{
 			"input": "3", "cached_input": "0.1", "output": "15", "audio_output": "60",
-			"above.200.input": "6", "above.200.output": "30", "factor.flex": "1/2", "per_request": "1"}},
+			"above.200.input": "6", "above.200.output": "30", "factor.flex": "1/2", "per_request": "1",
+		}},
 		{"tiers, factors and requests replace the next one's", fields{"above.9.input": "4", "factor.batch": "1/2", "per_request": "0"}, fields{
 			"input": "3", "cached_input": "0.3", "output": "15", "audio_output": "60",
-			"above.9.input": "4", "factor.batch": "1/2", "per_request": "0"}},
+			"above.9.input": "4", "factor.batch": "1/2", "per_request": "0",
+		}},
 	} {
 		next := row(t, under)
 		before := *next

@@ -108,7 +108,7 @@ func (x *exchange) reach(p Point) bool {
 		}
 	case BreakError:
 		x.end(Broken)
-		x.event(append(appendError(nil, x.brokenError()), '}'))
+		x.event(append(openError(x.brokenError()), '}'))
 		x.close()
 	case BreakEnd:
 		x.status = http.StatusOK
@@ -126,7 +126,7 @@ func (x *exchange) brokenError() *refusal {
 // failed answers with an error status.
 func (x *exchange) failed() {
 	x.status = x.fail.status
-	body := appendError(nil, x.fail)
+	body := openError(x.fail)
 	if x.b.Usage == UsageAlways {
 		body = append(body, `,"usage":`...)
 		body = x.plan.appendUsage(body, x.plan.choices*x.plan.output)
@@ -155,7 +155,7 @@ func (x *exchange) whole() {
 	switch at := x.b.Break.At; {
 	case x.b.Break.Manner == "":
 	case x.b.Break.Manner == BreakError:
-		body = append(appendError(nil, x.brokenError()), '}')
+		body = append(openError(x.brokenError()), '}')
 		sent = len(body)
 	case at == AfterEvents(0):
 		sent = 0

@@ -318,8 +318,9 @@ func (d *reader) boolean(param string) (bool, error) {
 		return true, d.decoder.SkipValue()
 	case jsontext.KindFalse, jsontext.KindNull:
 		return false, d.decoder.SkipValue()
+	default:
+		return false, d.unexpected(param, "%s must be true or false", param)
 	}
-	return false, d.unexpected(param, "%s must be true or false", param)
 }
 
 // positive reads a whole number of at least 1; given is false for null.

@@ -81,7 +81,7 @@ func New(o Options) *Server {
 		o.Wait = sleep
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMicro() }
+		o.Now = func() int64 { return time.Now().UnixMicro() } //nolint:forbidigo // the default clock; tests bring theirs
 	}
 	s := &Server{options: o, wait: o.Wait, meter: newMeter(o.Now, max(o.KeptRequests, 0)), gate: NewGate()}
 	s.gate.Open()
@@ -114,7 +114,7 @@ func (s *Server) Start() error {
 	if s.listener != nil || s.life.Err() != nil {
 		return errors.New("start simulator: it was started before")
 	}
-	listener, err := net.Listen("tcp", s.options.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(s.life, "tcp", s.options.Listen)
 	if err != nil {
 		return fmt.Errorf("start simulator: %w", err)
 	}
@@ -235,7 +235,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) refuse(w http.ResponseWriter, r *refusal) {
 	s.meter.refuse()
-	_ = writeJSON(w, r.status, append(appendError(nil, r), '}')) // a client that has gone reads nothing
+	_ = writeJSON(w, r.status, append(openError(r), '}')) // a client that has gone reads nothing
 }
 
 // credential finds the key wherever a gateway may have put it.

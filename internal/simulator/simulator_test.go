@@ -216,7 +216,7 @@ func TestTheOfficialClientMapsErrorsAndListsModels(t *testing.T) {
 		Model: "sim?status=429&retry=7", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("x")},
 	})
 	fault, ok := errors.AsType[*openai.Error](err)
-	if !ok || fault.StatusCode != 429 || fault.Code != "simulated_error" || fault.Response.Header.Get("Retry-After") != "7" {
+	if !ok || fault.StatusCode != http.StatusTooManyRequests || fault.Code != "simulated_error" || fault.Response.Header.Get("Retry-After") != "7" {
 		t.Fatalf("got %v", err)
 	}
 	other := openai.NewClient(option.WithBaseURL(r.URL()+"/v1"), option.WithAPIKey("other"), option.WithHTTPClient(r.http), option.WithMaxRetries(0))

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// appendError appends r in OpenAI's shape, open at its end for further members.
-func appendError(dst []byte, r *refusal) []byte {
-	dst = append(dst, `{"error":{"message":`...)
+// openError is r in OpenAI's shape, open at its end for further members.
+func openError(r *refusal) []byte {
+	dst := []byte(`{"error":{"message":`)
 	dst = appendQuoted(dst, r.message)
 	dst = append(dst, `,"type":"`...)
 	dst = append(dst, errorType(r.status)...)
