@@ -3,9 +3,12 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
 )
 
 // WithChat lets a test put something between the gateway and the protocol.
@@ -19,3 +22,20 @@ func (o *Options) Eagerly() { o.hooks.every = 2 * time.Millisecond }
 
 // Routes lists the routes of the running program's data plane.
 func (s *Server) Routes() []gateway.Route { return s.gateway.Routes() }
+
+// Idly keeps the background work from doing anything by itself.
+func (o *Options) Idly() { o.hooks.every = time.Hour }
+
+// Sweep settles what nobody settled in time, now.
+func (s *Server) Sweep(ctx context.Context) { s.sweep(ctx) }
+
+// OpenUntil lists when the open reservations end, in Unix microseconds.
+func (s *Server) OpenUntil(ctx context.Context) (ends []int64, err error) {
+	err = s.core.book.View(ctx, func(r store.Reader) error {
+		return r.Reservations(func(r *ledger.Reservation) error {
+			ends = append(ends, r.ExpiresAt)
+			return nil
+		})
+	})
+	return ends, err
+}

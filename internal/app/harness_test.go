@@ -197,6 +197,10 @@ func (w *world) do(ctx context.Context, method, path, key, body string, headers 
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
+	return w.send(request)
+}
+
+func (w *world) send(request *http.Request) answer {
 	response, err := w.http.Do(request)
 	if err != nil {
 		return answer{err: err}
