@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/store"
 )
 
@@ -99,24 +100,7 @@ func (s *Service) RequestShow(ctx context.Context, a Actor, r RequestShowRequest
 		}
 		out.Events = append(out.Events, view)
 	}
-	out.Price, err = s.priceOf(ctx, c, call.Model, call.Price)
-	return out, answer(err)
-}
-
-// priceOf is the price row that a request used, while it is in force.
-func (s *Service) priceOf(ctx context.Context, c *scope, model, id string) (*PriceView, error) {
-	if id == "" {
-		return nil, nil //nolint:nilnil // no row is an answer
-	}
-	snapshot, err := s.Snapshots.Refresh(ctx, c.object.ID)
-	if err != nil {
-		return nil, err
-	}
-	target, _ := snapshot.Resolve(model)
-	if target == nil || target.Price == nil || target.Price.ID != id {
-		return nil, nil //nolint:nilnil // no row is an answer
-	}
-	return viewPrice(target.Price)
+	return out, nil
 }
 
 // readNotes takes what admission and settlement noted beside the ledger.
@@ -131,6 +115,9 @@ func (out *RequestAnswer) readNotes(call *store.Call) error {
 			TextBytes: n.TextBytes, Messages: n.Messages, Tools: n.Tools, Images: n.Images, InputTokens: n.InputTokens,
 			OutputTokens: n.OutputBound, Completions: n.Completions, Worst: usd(n.WorstNanos),
 		}
+		if err := out.readPrice(n.Price); err != nil {
+			return fmt.Errorf("read the price of %s: %w", call.ID, err)
+		}
 	}
 	if len(call.End) > 0 {
 		var e admit.End
@@ -143,6 +130,19 @@ func (out *RequestAnswer) readNotes(call *store.Call) error {
 		}
 	}
 	return nil
+}
+
+// readPrice shows the row that the request was priced by, in force or not.
+func (out *RequestAnswer) readPrice(text json.RawMessage) error {
+	if len(text) == 0 {
+		return nil
+	}
+	row, err := price.DecodeRow(text)
+	if err != nil {
+		return err
+	}
+	out.Price, err = viewPrice(row)
+	return err
 }
 
 func summarise(l *store.Call, name func(string) string) RequestSummary {

@@ -53,6 +53,8 @@ type Note struct {
 	OutputBound int64  `json:"output_bound"` // held, all completions
 	Completions int64  `json:"completions"`
 	WorstNanos  int64  `json:"worst_nanos"`
+	// Price is the row that the request is priced by, as package price writes it.
+	Price json.RawMessage `json:"price,omitempty"`
 	Message     string `json:"message,omitempty"` // of a policy refusal
 }
 
@@ -79,6 +81,7 @@ func Build(r Request) *Plan {
 		// sees its worst case, and answers before check 3 (ORD-1, BAL-6).
 		op.Candidates = []ledger.Candidate{planned.candidate()}
 		note.InputTokens, note.OutputBound, note.WorstNanos = planned.InputTokens, planned.OutputTokens, planned.Worst.Spend
+		note.Price = target.priced
 	}
 	op.Checks = append(make([]ledger.Check, 0, len(compiled.Before)+len(compiled.After)+1), compiled.Before...)
 	if refused != nil {

@@ -275,7 +275,7 @@ func TestAChargeIsWithinTheHoldWhenUseIsWithinTheEstimate(t *testing.T) { // MON
 func anyRow(t *rapid.T) *price.Row {
 	rates := rapid.Int64Range(0, 100_000_000_000)
 	draw := func(name string) *money.PerMillion { return at(money.PerMillion(rates.Draw(t, name))) }
-	r := &price.Row{Model: "big", Input: draw("in"), Output: draw("out"), Factors: map[string]price.Fraction{
+	r := &price.Row{Source: price.SourceOverride, Model: "big", Input: draw("in"), Output: draw("out"), Factors: map[string]price.Fraction{
 		"priority": {Num: 7, Den: 4}, "flex": {Num: 1, Den: 3},
 	}}
 	if rapid.Bool().Draw(t, "prices caching") {

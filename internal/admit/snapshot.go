@@ -9,6 +9,7 @@
 package admit
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -29,6 +30,9 @@ type Target struct {
 	// Credential is what the provider is called with. It is never logged,
 	// recorded or answered.
 	Credential string
+	// priced is Price as it is kept with each request: a row that is replaced
+	// later still explains what was charged by it (PRC-2).
+	priced json.RawMessage
 }
 
 // Snapshot is a workspace's configuration at one generation. It is immutable.
@@ -53,6 +57,9 @@ func NewSnapshot(generation int64, w *tenant.Workspace, zone *time.Location, tar
 	}
 	own := make(map[string]bool)
 	for _, t := range targets {
+		if t.Price != nil {
+			t.priced, _ = t.Price.AppendJSON(nil) // a row that was read can be written
+		}
 		if t.Shared {
 			continue
 		}

@@ -47,9 +47,9 @@ func newWorld(t *testing.T) *world {
 	w.book = memory.New(memory.Options{Clock: w.clock})
 	w.targets = []*admit.Target{
 		w.target("big", row("big", "1", "10"), "fast"),
-		w.target("free", (&price.Row{Model: "free", Free: true}).Seal()),
+		w.target("free", (&price.Row{Source: price.SourceOverride, Model: "free", Free: true}).Seal()),
 		w.target("unpriced", nil),
-		w.target("half", (&price.Row{Model: "half", Input: rate("1")}).Seal()),
+		w.target("half", (&price.Row{Source: price.SourceOverride, Model: "half", Input: rate("1")}).Seal()),
 	}
 	return w
 }
@@ -72,7 +72,7 @@ func rate(usd string) *money.PerMillion {
 }
 
 func row(model, in, out string) *price.Row {
-	return (&price.Row{Model: model, Input: rate(in), Output: rate(out)}).Seal()
+	return (&price.Row{Source: price.SourceOverride, Model: model, Input: rate(in), Output: rate(out)}).Seal()
 }
 
 func at[T any](v T) *T { return &v }
