@@ -233,9 +233,10 @@ func (s *Server) stop(ctx context.Context) error {
 		s.log.Error("requests did not end with their connections; the next start charges their worst case")
 	}
 	s.quit() // reservations of running requests were kept until here
-	s.background.Wait()
+	failed = errors.Join(failed, s.core.teller.Stop(ctx))
+	s.background.Wait() // a post of its own could wait for the teller until now
 	s.transports.Close()
-	failed = errors.Join(failed, s.core.close(ctx))
+	failed = errors.Join(failed, s.core.book.Close())
 	select {
 	case s.ended <- failed:
 	default:

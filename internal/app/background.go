@@ -34,26 +34,25 @@ func (s *Server) keep(ctx context.Context) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	looked, swept := s.core.clock.Now(), int64(0)
+	swept := int64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		s.gateway.Renew()
 		now := s.core.clock.Now()
-		// A process that slept renews before it sweeps: its own requests run on.
-		slept := now-looked > sweepMicros
-		looked = now
-		if !slept && now-swept >= sweepMicros {
-			s.sweep(ctx)
+		s.gateway.Renew(ctx)
+		if now-swept >= sweepMicros {
+			s.sweep(ctx, now)
 			swept = now
 		}
 	}
 }
 
-func (s *Server) sweep(ctx context.Context) {
+// sweep leaves alone what has expired after now: its own process may have slept,
+// and renews it before the next sweep.
+func (s *Server) sweep(ctx context.Context, now int64) {
 	expired, err := s.core.book.Expired(ctx, sweepBatch)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -62,6 +61,9 @@ func (s *Server) sweep(ctx context.Context) {
 		return
 	}
 	for _, r := range expired {
+		if r.ExpiresAt > now {
+			continue
+		}
 		s.log.Warn("a reservation was neither settled nor renewed; its worst case is charged", "request_id", r.ID.String())
 		op := &ledger.Op{Verb: ledger.Sweep, Workspace: r.Workspace, Reservation: r}
 		if err := s.core.teller.Post(op, nil); err != nil {

@@ -27,7 +27,7 @@ func (s *Server) Routes() []gateway.Route { return s.gateway.Routes() }
 func (o *Options) Idly() { o.hooks.every = time.Hour }
 
 // Sweep settles what nobody settled in time, now.
-func (s *Server) Sweep(ctx context.Context) { s.sweep(ctx) }
+func (s *Server) Sweep(ctx context.Context) { s.sweep(ctx, s.core.clock.Now()) }
 
 // OpenUntil lists when the open reservations end, in Unix microseconds.
 func (s *Server) OpenUntil(ctx context.Context) (ends []int64, err error) {

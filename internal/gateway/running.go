@@ -101,14 +101,23 @@ func (r *running) due(now, next int64) []*ledger.Reservation {
 }
 
 // Renew prolongs the reservation of every running request a third of whose hold
-// has passed (RES-5). It is called about once a second. A renewal that fails
-// cuts nothing.
-func (g *Gateway) Renew() {
+// has passed (RES-5), and returns when that is done or ctx has ended. It is
+// called about once a second. A renewal that fails cuts nothing.
+func (g *Gateway) Renew(ctx context.Context) {
 	now := g.Clock.Now()
-	for _, r := range g.running.due(now, now+g.HoldMicros/3) {
+	due := g.running.due(now, now+g.HoldMicros/3)
+	done := make(chan struct{}, len(due))
+	for _, r := range due {
 		op := &ledger.Op{Verb: ledger.Renew, Workspace: r.Workspace, Reservation: r, HoldMicros: g.HoldMicros}
-		if err := g.Teller.Post(op, nil); err != nil {
+		if err := g.Teller.Post(op, func(ledger.Result, error) { done <- struct{}{} }); err != nil {
 			return // the teller has stopped
+		}
+	}
+	for range due {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
