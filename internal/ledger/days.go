@@ -81,8 +81,11 @@ func (s *State) chargeDay(amount, admittedAt, at int64) {
 	if err != nil {
 		zone = time.UTC
 	}
-	day := window.DayAt(admittedAt, zone)
 	s.Days.retreat(window.DayAt(at, zone))
+	s.addDay(amount, window.DayAt(admittedAt, zone))
+}
+
+func (s *State) addDay(amount int64, day window.Day) {
 	s.Days.roll(day)
 	back := int64(s.Days.Last) - int64(day)
 	if back < daysKept {
@@ -103,11 +106,12 @@ type QuarterSum struct {
 	Spend, Tokens, Requests int64
 }
 
-// Rebuild derives the days of a key anew from its quarters, in the check's zone.
+// Rebuild derives the days of a key anew from its quarters, in any order, in the
+// check's zone.
 func (c *Check) Rebuild(s *State, quarters []QuarterSum) {
 	s.Days = &Days{Zone: zoneName(c.Zone), ZoneEpoch: c.ZoneEpoch}
 	for _, q := range quarters {
-		s.chargeDay(q.Spend, q.Quarter, q.Quarter)
+		s.addDay(q.Spend, window.DayAt(q.Quarter, c.zone()))
 	}
 }
 
