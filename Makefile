@@ -19,6 +19,8 @@ BIN := bin/weir
 # Benchmarks: time for each. Fuzzing: time for each target of `make fuzz`.
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
+# Seeds of `make soak`, 2,000 steps each.
+SEEDS ?= 20000
 # Arguments of `make demo`, for example ARGS=--once.
 ARGS ?=
 
@@ -69,6 +71,10 @@ clients: test-clients ## The same as test-clients
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10m)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: soak
+soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds
+	@WEIR_SIM_SEEDS=$(SEEDS) go test -timeout 0 -v -run TestSeedsKeepEveryInvariant ./internal/sim
 
 .PHONY: bench
 bench: ## Every benchmark, BENCHTIME (1s) each

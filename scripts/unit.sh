@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 # Have no goroutine of their own and much arithmetic: the detector finds
 # nothing there and makes property tests ten times slower.
-plain='/internal/(money|window|call|price|limit|ledger)$'
+plain='/internal/(money|window|call|price|limit|ledger|sim)$'
 # The stages static, clients and binary.
 elsewhere='/(internal/architecture|clients|cmd)(/|$)'
 

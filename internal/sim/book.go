@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weirhq/weir/internal/ledger"
+)
+
+// What a book answers instead of results.
+var (
+	errDown     = errors.New("the book is locked")                 // nothing happened
+	errConflict = errors.New("an id is used already")              // nothing happened
+	errUnknown  = errors.New("the connection to the book is lost") // nobody can tell
+)
+
+func outcomeUnknown(err error) bool { return errors.Is(err, errUnknown) }
+
+// standsStill is how far back time stands still (ENGINE 7).
+const standsStill = 10 * second
+
+// flaw damages a book, for the tests of the checks: what a batch is given to
+// decide on, and what of its changes is stored. The zero flaw does not.
+type flaw struct {
+	Load  func(page *ledger.Page)
+	Store func(page *ledger.Page, changes *ledger.Changes)
+}
+
+// book is the model of a durable book that any number of replicas share. A batch
+// is one step: all of it is there or nothing. Rows are kept as their encoded
+// form gives them back, so nothing lives on by being pointed at.
+//
+// An id can be opened once, ever: a book on which a late commit can arrive has
+// to hold that by a key (ENGINE 6).
+type book struct {
+	counters       map[ledger.Counter]*ledger.State
+	open           map[ledger.ID]*ledger.Reservation
+	opened         map[ledger.ID]bool
+	ended          map[ledger.ID]ledger.Ending
+	events         []ledger.Event
+	quarters       map[quarterOf]ledger.QuarterSum
+	configurations [workspaces]*configuration
+	generations    map[string]int64
+
+	last        int64 // the last batch's instant
+	offset      int64 // of its clock to virtual time
+	lockedUntil int64 // virtual time
+	spoil       flaw
+}
+
+type quarterOf struct {
+	workspace, key string
+	quarter        int64
+}
+
+func newBook(s *script, spoil flaw) *book {
+	b := &book{
+		counters: map[ledger.Counter]*ledger.State{}, open: map[ledger.ID]*ledger.Reservation{}, opened: map[ledger.ID]bool{},
+		ended: map[ledger.ID]ledger.Ending{}, quarters: map[quarterOf]ledger.QuarterSum{}, generations: map[string]int64{}, spoil: spoil,
+	}
+	for n := range b.configurations {
+		b.configure(n, begin(s.shape, n))
+	}
+	return b
+}
+
+// configure puts a configuration in force, from the next batch on.
+func (b *book) configure(workspace int, c *configuration) {
+	b.configurations[workspace] = c
+	b.generations[c.workspace().ID] = c.snapshot.Generation
+}
+
+// clock is the book's instant at a virtual time (ENGINE 7).
+func (b *book) clock(now int64) int64 {
+	at := now + b.offset
+	if at < b.last && b.last-at <= standsStill {
+		return b.last
+	}
+	return at
+}
+
+// decision is one committed batch, for the audit.
+type decision struct {
+	at      int64
+	ops     []*ledger.Op
+	results []ledger.Result
+	changes *ledger.Changes
+	before  int64 // the instant of the batch before
+	// generations in force when it was decided.
+	generations map[string]int64
+}
+
+// apply decides a batch and keeps what it changed, or fails and keeps nothing.
+func (b *book) apply(now int64, ops []*ledger.Op) (*decision, error) {
+	if now < b.lockedUntil {
+		return nil, errDown
+	}
+	at := b.clock(now)
+	page := b.load(ops, at)
+	if b.spoil.Load != nil {
+		b.spoil.Load(page)
+	}
+	results, changes := ledger.Batch(page, ops, at)
+	for _, r := range changes.Opened {
+		if b.opened[r.ID] {
+			return nil, fmt.Errorf("%s: %w", r.ID, errConflict)
+		}
+	}
+	if b.spoil.Store != nil {
+		b.spoil.Store(page, changes)
+	}
+	d := &decision{at: at, ops: ops, results: results, changes: changes, before: b.last, generations: b.generations}
+	b.last = at
+	return d, b.keep(page, changes)
+}
+
+func (b *book) load(ops []*ledger.Op, at int64) *ledger.Page {
+	page := &ledger.Page{
+		Generations: b.generations, Counters: make(map[ledger.Counter]*ledger.State),
+		Open: make(map[ledger.ID]*ledger.Reservation), Ended: make(map[ledger.ID]ledger.Ending),
+	}
+	for _, op := range ops {
+		op.Needs(func(c ledger.Counter, check *ledger.Check) {
+			s := b.counters[c]
+			if s == nil {
+				return
+			}
+			if page.Counters[c] == nil {
+				page.Counters[c] = s.Clone()
+			}
+			if check != nil && check.NeedsRebuild(page.Counters[c]) {
+				check.Rebuild(page.Counters[c], b.quartersOf(c, ledger.RebuildFrom(at)))
+			}
+		}, func(id ledger.ID) {
+			if r := b.open[id]; r != nil && r.Workspace == op.Workspace {
+				page.Open[id] = r
+			} else if ending, ok := b.ended[id]; ok {
+				page.Ended[id] = ending
+			}
+		})
+	}
+	return page
+}
+
+// quartersOf are a key's quarters from an instant on, the latest first: no book
+// owes an order.
+func (b *book) quartersOf(c ledger.Counter, from int64) []ledger.QuarterSum {
+	var list []ledger.QuarterSum
+	for at, q := range b.quarters {
+		if at.workspace == c.Workspace && at.key == c.Subject && at.quarter >= from {
+			list = append(list, q)
+		}
+	}
+	slices.SortFunc(list, func(x, y ledger.QuarterSum) int { return cmp.Compare(y.Quarter, x.Quarter) })
+	return list
+}
+
+func (b *book) keep(page *ledger.Page, changes *ledger.Changes) error {
+	for _, c := range changes.Counters {
+		s, err := stored(page.Counters[c])
+		if err != nil {
+			return err
+		}
+		b.counters[c] = s
+		if s.IsZero() {
+			delete(b.counters, c) // a zero row may go at any time
+		}
+	}
+	for _, list := range [2][]*ledger.Reservation{changes.Opened, changes.Replaced} {
+		for _, r := range list {
+			row, err := ledger.DecodeReservation(r.ID, r.Workspace, r.ExpiresAt, r.Encode())
+			if err != nil {
+				return fmt.Errorf("store reservation %s: %w", r.ID, err)
+			}
+			b.open[r.ID], b.opened[r.ID] = row, true
+		}
+	}
+	for _, r := range changes.Closed {
+		delete(b.open, r.ID)
+	}
+	for i := range changes.Events {
+		e := &changes.Events[i]
+		ending := b.ended[e.ID]
+		if e.Kind == ledger.EventCorrection {
+			ending.Corrections++
+		} else {
+			ending.Kind = e.Kind
+		}
+		b.ended[e.ID] = ending
+	}
+	b.events = append(b.events, changes.Events...)
+	for _, q := range changes.Quarters {
+		at := quarterOf{q.Workspace, q.Key, q.Quarter}
+		sum := b.quarters[at]
+		sum.Workspace, sum.Key, sum.Quarter = q.Workspace, q.Key, q.Quarter
+		sum.Spend, sum.Tokens, sum.Requests = sum.Spend+q.Spend, sum.Tokens+q.Tokens, sum.Requests+q.Requests
+		b.quarters[at] = sum
+	}
+	return nil
+}
+
+// expired lists the open reservations whose hold has ended.
+func (b *book) expired(now int64) ([]*ledger.Reservation, error) {
+	if now < b.lockedUntil {
+		return nil, errDown
+	}
+	at := b.clock(now)
+	var list []*ledger.Reservation
+	for _, id := range sortedIDs(b.open) {
+		if r := b.open[id]; r.ExpiresAt < at {
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// nextExpiry is the virtual time at which the first hold will have ended.
+func (b *book) nextExpiry() int64 {
+	first := int64(0)
+	for _, r := range b.open {
+		if first == 0 || r.ExpiresAt < first {
+			first = r.ExpiresAt
+		}
+	}
+	return first + 1 - b.offset
+}
+
+// verify recomputes the counters with the ledger's own verifier (RES-7).
+func (b *book) verify() []ledger.Difference {
+	v := ledger.NewVerifier(b.last)
+	for c, s := range b.counters {
+		v.Counter(c, s)
+	}
+	for _, r := range b.open {
+		v.Reservation(r)
+	}
+	for i := range b.events {
+		v.Event(&b.events[i])
+	}
+	return v.Differences()
+}
+
+// stored is what comes back of a state that was written to a row.
+func stored(s *ledger.State) (*ledger.State, error) {
+	row := &ledger.State{Kind: s.Kind, Settled: s.Settled, Held: s.Held, Warned: s.Warned, At: s.At}
+	if err := row.DecodeInto(s.Encode()); err != nil {
+		return nil, fmt.Errorf("store a counter: %w", err)
+	}
+	return row, nil
+}
+
+func sortedIDs(rows map[ledger.ID]*ledger.Reservation) []ledger.ID {
+	return slices.SortedFunc(maps.Keys(rows), ledger.ID.Compare)
+}

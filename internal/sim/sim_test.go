@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/weirhq/weir/internal/sim"
+)
+
+const (
+	// seedsEnv raises the number of seeds; `make soak` sets it.
+	seedsEnv     = "WEIR_SIM_SEEDS"
+	defaultSeeds = 300
+	// Seeds below few are enough to come across everything.
+	few   = 100
+	steps = 2000
+)
+
+func seeds(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv(seedsEnv)
+	if text == "" {
+		return defaultSeeds
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s=%q: %v", seedsEnv, text, err)
+	}
+	return n
+}
+
+func TestSeedsKeepEveryInvariant(t *testing.T) {
+	// BUD-2, CAP-1 to CAP-3, RUN-1, RUN-3, RES-1 to RES-5, RES-7, RES-8, RES-10,
+	// BAL-2, BAL-3, BAL-6, ORD-1, ORD-2, ORD-4 and ENGINE 6, 7, 9, 13.
+	var all sim.Tally
+	for seed := range seeds(t) {
+		tally, err := sim.RunTally(seed, steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Add(&tally)
+		if seed == few {
+			cameAcross(t, &all)
+		}
+	}
+	t.Log(all.String())
+}
+
+// cameAcross: a run that never meets a thing shows nothing about it.
+func cameAcross(t *testing.T, all *sim.Tally) {
+	t.Helper()
+	for name, n := range map[string]int{
+		"admitted": all.Admitted, "refused": all.Refused, "unavailable": all.Unavailable, "moved": all.Moved,
+		"settled": all.Settled, "swept": all.Swept, "voided": all.Voided, "undone": all.Undone, "corrected": all.Corrected,
+		"tombstones": all.Tombstones, "stale": all.Stale, "carried": all.Carried, "renewed": all.Renewed,
+		"conflicts": all.Conflicts, "crashes": all.Crashes, "clock steps": all.ClockSteps, "changes": all.Changes, "funded": all.Funded,
+	} {
+		if n < 10 {
+			t.Errorf("%s: only %d times", name, n)
+		}
+	}
+	for kind, n := range all.Mishaps {
+		if n == 0 {
+			t.Errorf("mishap %d never befell anybody", kind)
+		}
+	}
+	for _, code := range []string{
+		"apikey_inactive", "insufficient_balance", "model_not_found", "day_limit_reached", "seven_day_limit_reached", "budget_exceeded",
+		"api_key_rpm_exceeded", "api_key_tpm_exceeded", "api_key_concurrency_exceeded", "workspace_rpm_exceeded", "workspace_concurrency_exceeded",
+	} {
+		if all.RefusedBy[code] == 0 {
+			t.Errorf("nobody was refused by %s", code)
+		}
+	}
+}
+
+func TestTheSameSeedIsTheSameRun(t *testing.T) {
+	for seed := range uint64(5) {
+		first, err := sim.RunTally(seed, steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := sim.RunTally(seed, steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := first.String(), second.String(); a != b {
+			t.Errorf("seed %d:\n%s\n%s", seed, a, b)
+		}
+	}
+}
