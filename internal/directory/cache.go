@@ -34,8 +34,8 @@ type cache struct {
 	epoch atomic.Int64 // grows, under turn, with every drop
 }
 
-// seen is a secret as it was read. changed: its key has changed since, so it
-// must be read again; it is still known to have been a key's.
+// seen is a secret as it was read. changed: it may have changed since, so it must
+// be read again; it is still known to have been a key's.
 type seen struct {
 	store.KeySecret
 	changed bool

@@ -139,32 +139,55 @@ type loadOf[K comparable] struct {
 // without that it may be made up, so such look-ups are bounded. Failures are
 // remembered (KEY-2).
 func (d *Directory) secret(ctx context.Context, hash [32]byte, vouched bool) (store.KeySecret, error) {
-	cached, known := d.cache.secrets.GetIfPresent(hash)
-	if known && !cached.changed {
-		return cached.KeySecret, nil
-	}
-	now := d.clock.Now()
-	if until, ok := d.cache.unknown.GetIfPresent(hash); ok && now < until && until-now <= unknownRemembered.Microseconds() {
-		return store.KeySecret{}, ErrUnknownKey
+	if found, err := d.recall(hash); !errors.Is(err, errNotSeen) {
+		return found, err
 	}
 	epoch := d.cache.epoch.Load()
 	return d.secretLoads.do(ctx, loadOf[[32]byte]{hash, epoch}, func(ctx context.Context) (store.KeySecret, error) {
+		// Another load may have ended since.
+		if found, err := d.recall(hash); !errors.Is(err, errNotSeen) {
+			return found, err
+		}
+		now := d.clock.Now()
+		_, known := d.cache.secrets.GetIfPresent(hash)
 		if !vouched && !known && !d.allowance.take(now) {
 			return store.KeySecret{}, ErrTooManyLookUps
 		}
-		found, err := d.store.KeyBySecret(ctx, hash)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			d.cache.keep(epoch, func() { d.cache.unknown.Set(hash, now+unknownRemembered.Microseconds()) })
-			return store.KeySecret{}, ErrUnknownKey
-		case err != nil:
-			return store.KeySecret{}, fmt.Errorf("look up an API key: %w", err)
-		}
-		if d.loaded(found.Workspace) {
-			d.cache.keep(epoch, func() { d.cache.secrets.Set(hash, seen{KeySecret: found}) })
-		}
-		return found, nil
+		return d.readSecret(ctx, hash, now, epoch)
 	})
+}
+
+// errNotSeen: the caches have no answer.
+var errNotSeen = errors.New("not seen before")
+
+// recall answers from memory: a secret, ErrUnknownKey or errNotSeen.
+func (d *Directory) recall(hash [32]byte) (store.KeySecret, error) {
+	if cached, ok := d.cache.secrets.GetIfPresent(hash); ok && !cached.changed {
+		return cached.KeySecret, nil
+	}
+	until, ok := d.cache.unknown.GetIfPresent(hash)
+	if left := until - d.clock.Now(); ok && left > 0 && left <= unknownRemembered.Microseconds() {
+		return store.KeySecret{}, ErrUnknownKey
+	}
+	return store.KeySecret{}, errNotSeen
+}
+
+// readSecret reads a secret from the store. What may not be kept as it was read
+// is still known to be a key's.
+func (d *Directory) readSecret(ctx context.Context, hash [32]byte, now, epoch int64) (store.KeySecret, error) {
+	found, err := d.store.KeyBySecret(ctx, hash)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		d.cache.keep(epoch, func() { d.cache.unknown.Set(hash, now+unknownRemembered.Microseconds()) })
+		return store.KeySecret{}, ErrUnknownKey
+	case err != nil:
+		return store.KeySecret{}, fmt.Errorf("look up an API key: %w", err)
+	}
+	d.cache.secrets.SetIfAbsent(hash, seen{KeySecret: found, changed: true})
+	if d.loaded(found.Workspace) {
+		d.cache.keep(epoch, func() { d.cache.secrets.Set(hash, seen{KeySecret: found}) })
+	}
+	return found, nil
 }
 
 // key reads a key; one that was deleted is remembered too.

@@ -61,10 +61,20 @@ func (d *Directory) loaded(workspace string) bool {
 // Snapshot returns the workspace's configuration as last loaded, loading it on
 // first use.
 func (d *Directory) Snapshot(ctx context.Context, workspace string) (*admit.Snapshot, error) {
-	if e := d.place(workspace).entry.Load(); e != nil {
+	p := d.place(workspace)
+	if e := p.entry.Load(); e != nil {
 		return e.usable()
 	}
-	return d.Refresh(ctx, workspace)
+	arrived := p.started.Load()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.entry.Load() == nil && p.done <= arrived {
+		d.run(ctx, p, workspace)
+	}
+	if e := p.entry.Load(); e != nil {
+		return e.usable()
+	}
+	return p.result(workspace)
 }
 
 func (e *entry) usable() (*admit.Snapshot, error) {
@@ -95,13 +105,23 @@ func (d *Directory) Refresh(ctx context.Context, workspace string) (*admit.Snaps
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.done <= arrived {
-		number := p.started.Add(1)
-		// Others wait for it: it is not given up with the caller's request.
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-		p.err = d.refresh(bounded, p, workspace)
-		cancel()
-		p.done = number
+		d.run(ctx, p, workspace)
 	}
+	return p.result(workspace)
+}
+
+// run is one refresh. Others wait for it, so it is not given up with the
+// caller's request. The caller has p.mu.
+func (d *Directory) run(ctx context.Context, p *place, workspace string) {
+	number := p.started.Add(1)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	p.err = d.refresh(bounded, p, workspace)
+	p.done = number
+}
+
+// result is what the last refresh has left. The caller has p.mu.
+func (p *place) result(workspace string) (*admit.Snapshot, error) {
 	if p.err != nil {
 		return nil, fmt.Errorf("read the configuration of workspace %s: %w", workspace, p.err)
 	}
