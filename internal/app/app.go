@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -149,14 +150,15 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	admin = bounded(admin, micros(p.Bounds.BodyTimeoutMicros))
 	models := http.Handler(s.gateway)
-	if p.AdminListen == "" || p.AdminListen == p.Listen {
+	apart := p.AdminListen != "" && (p.AdminListen != p.Listen || strings.HasSuffix(p.Listen, ":0"))
+	if !apart {
 		models = joined(admin, s.gateway)
 	}
 	if s.addr, err = s.listen(ctx, p.Listen, models); err != nil {
 		return err
 	}
 	s.adminAddr = s.addr
-	if p.AdminListen != "" && p.AdminListen != p.Listen {
+	if apart {
 		if s.adminAddr, err = s.listen(ctx, p.AdminListen, admin); err != nil {
 			return err
 		}
