@@ -173,7 +173,7 @@ func TestACostThatCannotBeCountedIsHeldByNobody(t *testing.T) { // SPEC 1: an ad
 	for range 3 {
 		w.fund(topUp, money.MaxAmount)
 	}
-	w.refuse(request, fault.InsufficientBalance)
+	w.refused(request, fault.InsufficientBalance)
 }
 
 func TestAnEstimateStaysInBounds(t *testing.T) { // EST-1, EST-2

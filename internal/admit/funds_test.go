@@ -42,7 +42,7 @@ func TestFundsAdmitWhileMoreThanNothingIsAvailable(t *testing.T) { // BAL-1, BAL
 				w.admit(chat("big"))
 				return
 			}
-			w.refuse(chat("big"), fault.InsufficientBalance)
+			w.refused(chat("big"), fault.InsufficientBalance)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestARunningRequestMaySettleBelowZeroAndLaterOnesAreRefused(t *testing.T) {
 		t.Errorf("available %s, want -0.5", f.Details.Amount)
 	}
 	w.fund(credit, money.Dollar/2)
-	w.refuse(chat("big"), fault.InsufficientBalance) // exactly zero
+	w.refused(chat("big"), fault.InsufficientBalance) // exactly zero
 	w.fund(topUp, 1)
 	w.admit(chat("big"))
 }
@@ -110,18 +110,18 @@ func TestGoingPrepaidSeesWhatWasPaidAndSpentBefore(t *testing.T) { // BUD-8
 	w.ws.Funds = tenant.Open
 	w.spend(1)
 	w.ws.Funds = tenant.Prepaid
-	w.refuse(chat("big"), fault.InsufficientBalance)
+	w.refused(chat("big"), fault.InsufficientBalance)
 }
 
 func TestFreeModelsPassSpentCapsButNotFunds(t *testing.T) { // PRC-4, BR-011
 	w := newWorld(t)
 	w.spend(1)
 	w.key.Caps.Day = at(money.Dollar)
-	w.refuse(chat("big"), fault.DayLimitReached)
+	w.refused(chat("big"), fault.DayLimitReached)
 	w.admit(chat("free"))
 	for _, funds := range []string{tenant.Prepaid, tenant.PrepaidHold} {
 		w.ws.Funds = funds
-		w.refuse(chat("free"), fault.InsufficientBalance)
+		w.refused(chat("free"), fault.InsufficientBalance)
 	}
 	w.fund(topUp, 2*money.Dollar)
 	w.admit(chat("free"))
@@ -143,5 +143,5 @@ func TestACapAdmitsUntilSpendReachesIt(t *testing.T) { // CAP-1, BR-133
 	w.key.Caps.Day = nil
 	w.admit(chat("big"))
 	w.key.Caps.Day = at(money.Dollar * 3 / 10)
-	w.refuse(chat("big"), fault.DayLimitReached) // and forgets no spend
+	w.refused(chat("big"), fault.DayLimitReached) // and forgets no spend
 }

@@ -189,7 +189,7 @@ func TestAModelWithoutAPriceIsRefusedWhereSpendIsLimited(t *testing.T) { // PRC-
 				w := newWorld(t)
 				c.limit(w)
 				if c.want != "" {
-					w.refuse(chat(model), c.want)
+					w.refused(chat(model), c.want)
 					w.admit(chat("big"))
 					return
 				}

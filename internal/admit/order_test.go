@@ -87,7 +87,7 @@ func TestOfTwoChecksThatFailTheFirstInThePublishedOrderAnswers(t *testing.T) { /
 				w, c := spent(t), chat("big")
 				other.make(w, c)
 				first.make(w, c)
-				w.refuse(c, expected(first.code, other.code))
+				w.refused(c, expected(first.code, other.code))
 			})
 		}
 	}
@@ -104,7 +104,7 @@ func TestOfAllChecksThatFailTheFirstInThePublishedOrderAnswers(t *testing.T) { /
 		if want == fault.ModelNotFound {
 			want = fault.ModelNotAllowed
 		}
-		w.refuse(c, want)
+		w.refused(c, want)
 	}
 }
 
@@ -128,21 +128,21 @@ func TestFundsThatDoNotCoverTheWorstCaseAnswerBeforeThePolicy(t *testing.T) { //
 	w.ws.Funds = tenant.PrepaidHold
 	w.fund(topUp, 1_000_000)
 	w.key.MaxOutputTokens, c.OutputBound = at(int64(900)), 901
-	w.refuse(c, fault.InsufficientBalance)
+	w.refused(c, fault.InsufficientBalance)
 	w.fund(topUp, money.Dollar)
-	w.refuse(c, fault.MaxOutputTokensExceeded)
+	w.refused(c, fault.MaxOutputTokensExceeded)
 	// A name that may not be called shows nothing of its price.
 	w.fund(adjustment, -money.Dollar)
 	w.key.AllowedModels = &[]string{"other"}
-	w.refuse(c, fault.ModelNotAllowed)
+	w.refused(c, fault.ModelNotAllowed)
 }
 
 func TestARequestThatConcurrencyRefusesConsumesNoRPM(t *testing.T) { // BR-134, ORD-2
 	w := newWorld(t)
 	w.key.Limits = tenant.RuntimeLimits{RPM: at(int64(2)), Concurrency: at(int64(1))}
 	a, ra := w.admit(chat("big"))
-	w.refuse(chat("big"), fault.APIKeyConcurrencyExceeded)
+	w.refused(chat("big"), fault.APIKeyConcurrencyExceeded)
 	w.settle(a, ra, 103, 5)
 	w.admit(chat("big"))
-	w.refuse(chat("big"), fault.APIKeyRPMExceeded)
+	w.refused(chat("big"), fault.APIKeyRPMExceeded)
 }

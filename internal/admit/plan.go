@@ -54,8 +54,8 @@ type Note struct {
 	Completions int64  `json:"completions"`
 	WorstNanos  int64  `json:"worst_nanos"`
 	// Price is the row that the request is priced by, as package price writes it.
-	Price json.RawMessage `json:"price,omitempty"`
-	Message     string `json:"message,omitempty"` // of a policy refusal
+	Price   json.RawMessage `json:"price,omitempty"`
+	Message string          `json:"message,omitempty"` // of a policy refusal
 }
 
 // Build works out check 3 and the estimate, and puts every check into one
@@ -92,7 +92,7 @@ func Build(r Request) *Plan {
 		})
 	}
 	op.Checks = append(op.Checks, compiled.After...)
-	op.Note, _ = json.Marshal(note) // a flat struct of strings and numbers cannot fail
+	op.Note, _ = json.Marshal(note) // strings, numbers and a row that was written: it cannot fail
 	p.Op = op
 	return p
 }

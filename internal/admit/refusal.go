@@ -30,7 +30,7 @@ func (p *Plan) Refuse(result *ledger.Result) *fault.Fault {
 	if check.Kind == ledger.KindPolicy && p.policy != nil && check.Code == p.policy.Code {
 		return p.policy
 	}
-	f := fault.New(check.Code, "%s", p.sentence(refusal, result.At))
+	f := fault.New(check.Code, "%s", p.sentence(refusal))
 	if never := larger(result); never != nil && never.Check != check {
 		f.Message += "; besides, it needs more than the whole " + never.Check.Name + " limit of " + p.whose(never.Check) + ", so waiting does not help"
 	}
@@ -117,7 +117,7 @@ func (p *Plan) subject(c *ledger.Check) string {
 func (p *Plan) whose(c *ledger.Check) string { return fmt.Sprintf("%s %q", c.Scope, p.subject(c)) }
 
 // sentence is the message: what is in the way, and what helps.
-func (p *Plan) sentence(refusal *ledger.Refusal, at int64) string {
+func (p *Plan) sentence(refusal *ledger.Refusal) string {
 	r, whose := &refusal.Reading, p.whose(refusal.Check)
 	c := r.Check
 	if c.Kind == ledger.KindPolicy {

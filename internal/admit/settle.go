@@ -18,7 +18,7 @@ const (
 	// outputBytesPerToken turns received output into tokens when no usage was
 	// reported (RES-4).
 	outputBytesPerToken = 3
-	// AbsurdFactor: usage above ten times the context is not believed (USE-1).
+	// AbsurdFactor is how many times the context a believed usage may have (USE-1).
 	AbsurdFactor = 10
 )
 

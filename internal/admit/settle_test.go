@@ -225,7 +225,7 @@ func TestACostPastTheBoundsOfMoneySaturatesAndIsMarked(t *testing.T) { // SPEC 1
 		t.Errorf("charged %d, marks %v", got.Cost, got.End.Marks)
 	}
 	w.key.Caps.Day = at(money.MaxAmount)
-	w.refuse(request, fault.DayLimitReached)
+	w.refused(request, fault.DayLimitReached)
 }
 
 func TestWhatAProviderSaysIsCutInTheRecord(t *testing.T) {

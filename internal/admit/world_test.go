@@ -144,6 +144,12 @@ func (w *world) refuse(c *call.Call, code fault.Code) *fault.Fault {
 	return f
 }
 
+// refused is refuse for those who want nothing but the code.
+func (w *world) refused(c *call.Call, code fault.Code) {
+	w.t.Helper()
+	_ = w.refuse(c, code)
+}
+
 func (w *world) read() []ledger.Reading {
 	w.t.Helper()
 	return w.submit(admit.ReadOp(w.snapshot(), w.key)).Readings

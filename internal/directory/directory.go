@@ -41,12 +41,12 @@ const (
 	storeTimeout = 2 * time.Second
 )
 
-// ErrUnknownKey: the secret belongs to no key: never made, deleted, rotated
-// away, or of a workspace that is no more.
+// ErrUnknownKey says that the secret belongs to no key: never made, deleted,
+// rotated away, or of a workspace that is no more.
 var ErrUnknownKey = errors.New("unknown API key")
 
-// ErrTooManyLookUps: the process has looked up as many unknown secrets this
-// second as it will; the caller may try again.
+// ErrTooManyLookUps says that the process has looked up as many unknown secrets
+// this second as it will; the caller may try again.
 var ErrTooManyLookUps = errors.New("too many unknown API keys are being tried")
 
 // Store is what the directory reads.
