@@ -150,7 +150,7 @@ func TestAdministrationAndModelsAreApart(t *testing.T) {
 	}
 	for url, want := range map[string]int{
 		models + "/v1/models": 200, models + "/api/v1/keys": 404, models + "/metrics": 404, models + "/healthz": 200, models + "/readyz": 200,
-		admin + "/v1/models": 404, admin + "/metrics": 200,
+		admin + "/v1/models": 401, admin + "/metrics": 200,
 	} {
 		if a := w.get(url, serveKey); a.status != want {
 			t.Errorf("%s: %v, want %d", url, a, want)
