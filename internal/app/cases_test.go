@@ -3,6 +3,7 @@
 package app_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -288,4 +289,59 @@ func TestOneCauseHasOneStatusAndCode(t *testing.T) {
 	}
 	w.must(w.chat(made.Secret, "m"), 200, "")
 	w.settled("1", "10")
+}
+
+// TestAStreamThatIsLeftKeepsNothingHeld: BR-029. Each stream holds 0.04 of 0.1
+// dollars; a hold that outlived its stream would refuse the third.
+func TestAStreamThatIsLeftKeepsNothingHeld(t *testing.T) {
+	const streams = 8
+	w := newWorld(t, caseConfig("funds: prepaid_hold\n", "sim?in=11&out=400&hang=after:1", ""))
+	w.fund("0.1")
+	for range streams {
+		w.abort(caseKey, "m", 1)
+		w.await("the provider to lose its client", func(n simulator.Totals) bool { return n.InFlight == 0 })
+		w.eventually("the settlement", func() bool {
+			ends, err := w.server.OpenUntil(context.Background())
+			return err == nil && len(ends) == 0
+		})
+	}
+	// 16 bytes of output are 6 tokens.
+	if got := w.spend(""); int64(got) != streams*(11+60)*1000 {
+		t.Errorf("charged %s USD, want %d times 71 µ$", got, streams)
+	}
+	w.balanced()
+}
+
+// TestEventsArriveWhileTheProviderIsSilent: BR-205. Every limit is on, and the
+// client takes packed answers: what the provider has sent is there although it
+// sends nothing more.
+func TestEventsArriveWhileTheProviderIsSilent(t *testing.T) {
+	w := newWorld(t, caseConfig("funds: prepaid_hold\nlimits: {rpm: 10, tpm: 100000, concurrency: 2}\n", "sim?in=11&out=400&hang=after:3&gzip",
+		`, caps: {day: "1", seven_day: "1", thirty_day: "1"}, limits: {rpm: 10, tpm: 100000, concurrency: 1}`))
+	w.fund("1")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url("/v1/chat/completions"), strings.NewReader(chatBody("m", `"stream":true`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+caseKey)
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := w.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" {
+		t.Fatalf("the stream is packed: %s", encoding)
+	}
+	lines, events := bufio.NewScanner(response.Body), 0
+	for events < 3 && lines.Scan() {
+		if strings.Contains(lines.Text(), `"content":"`) && !strings.Contains(lines.Text(), `"content":""`) {
+			events++
+		}
+	}
+	if events < 3 {
+		t.Errorf("%d events arrived, want 3: %v", events, lines.Err())
+	}
 }
