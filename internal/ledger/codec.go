@@ -150,14 +150,29 @@ func start(capacity int) *encoder {
 	return &encoder{b: append(make([]byte, 0, capacity), codecVersion)}
 }
 
+// What a state's body says of its days.
+const (
+	daysNone = iota
+	daysDated
+	daysMoved
+)
+
 // Encode packs a state, without what counter rows hold in columns: kind,
 // settled, held, warned and at.
 func (s *State) Encode() []byte {
 	e := start(16)
 	e.ints(s.Credits, s.Deficit, s.Rate)
 	e.bool(s.Saturated)
-	e.bool(s.Days != nil)
-	if d := s.Days; d != nil {
+	d := s.Days
+	switch {
+	case d == nil:
+		e.byte(daysNone)
+	case d.Moved:
+		e.byte(daysMoved)
+	default:
+		e.byte(daysDated)
+	}
+	if d != nil {
 		e.int(int64(d.Last))
 		e.string(d.Zone)
 		e.uint(uint64(d.ZoneEpoch))
@@ -174,8 +189,8 @@ func (s *State) DecodeInto(b []byte) error {
 	}
 	d.ints(&s.Credits, &s.Deficit, &s.Rate)
 	s.Saturated, s.Days = d.bool(), nil
-	if d.bool() {
-		s.Days = &Days{Last: window.Day(d.int()), Zone: d.string(), ZoneEpoch: uint32(d.uint())}
+	if kept := d.byte(); kept == daysDated || kept == daysMoved {
+		s.Days = &Days{Moved: kept == daysMoved, Last: window.Day(d.int()), Zone: d.string(), ZoneEpoch: uint32(d.uint())}
 		for i := range s.Days.Sums {
 			s.Days.Sums[i] = d.int()
 		}

@@ -18,6 +18,9 @@ type Days struct {
 	Zone      string
 	ZoneEpoch uint32
 	Sums      [daysKept]int64
+	// Moved: the clock was set back, and sums were moved to the day that it was
+	// then. They are no longer those of the events' own dates.
+	Moved bool
 }
 
 func (d *Days) isZero() bool {
@@ -37,7 +40,7 @@ func (d *Days) roll(day window.Day) {
 	}
 	d.Last = day
 	if shift >= daysKept {
-		d.Sums = [daysKept]int64{}
+		d.Sums, d.Moved = [daysKept]int64{}, false
 		return
 	}
 	copy(d.Sums[shift:], d.Sums[:daysKept-shift])
@@ -59,7 +62,7 @@ func (d *Days) retreat(today window.Day) {
 		back := max(0, int64(i)-shift)
 		moved.Sums[back] = saturatingAdd(moved.Sums[back], amount)
 	}
-	d.Last, d.Sums = today, moved.Sums
+	d.Last, d.Sums, d.Moved = today, moved.Sums, true
 }
 
 // sum adds the span of local dates that ends with day.

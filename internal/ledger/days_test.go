@@ -242,3 +242,24 @@ func TestDaysAreRebuiltFromQuartersInAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestAClockThatWasSetBackLeavesTheBooksBalanced(t *testing.T) {
+	// ENGINE 7, RES-7: found by internal/sim. What was spent ahead counts today;
+	// verify does not take the moved day for a difference.
+	b, daily := newBook(), capOf(1, 2*dollar, nil, 1)
+	spend(t, b, 1, start+5*day, dollar, daily)
+	spend(t, b, 2, start, dollar, daily)
+	expectRefusal(t, b.one(start, admit(3, ledger.Amounts{}, daily)), "day_limit_reached")
+	expectBalanced(t, b, start)
+	var kept ledger.State
+	s := b.state(daily.Counter)
+	if err := kept.DecodeInto(s.Encode()); err != nil || !kept.Days.Moved {
+		t.Fatalf("stored %+v, %v", kept.Days, err)
+	}
+	expectBalanced(t, b, start+5*day)
+	s.Settled++
+	b.counters[daily.Counter] = &s
+	if len(b.verify(start)) == 0 {
+		t.Error("a wrong total is not seen")
+	}
+}
