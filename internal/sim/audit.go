@@ -23,9 +23,8 @@ type audit struct {
 	buckets                map[ledger.Counter]*flow
 	// passed is how far the book's clock has gone forwards: a bucket never
 	// refills for more than that, however the clock is set.
-	passed  int64
-	setBack bool
-	events  map[eventKey]bool
+	passed int64
+	events map[eventKey]bool
 	// endings counts the events that end a reservation; net is what all of its
 	// events charge together.
 	endings map[ledger.ID]int
@@ -64,9 +63,6 @@ func (a *audit) decided(b *book, d *decision) {
 	a.d, a.next = d, 0
 	if d.at > d.before && d.before != 0 {
 		a.passed += d.at - d.before
-	}
-	if d.before-d.at > 20*hour {
-		a.setBack = true
 	}
 	a.tally.Batches++
 	if len(d.results) != len(d.ops) {

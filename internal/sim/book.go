@@ -35,8 +35,8 @@ type flaw struct {
 // is one step: all of it is there or nothing. Rows are kept as their encoded
 // form gives them back, so nothing lives on by being pointed at.
 //
-// An id can be opened once, ever: a book on which a late commit can arrive has
-// to hold that by a key (ENGINE 6).
+// An id is admitted once, ever: a book on which a late commit can arrive has to
+// hold that by a key (ENGINE 6). A tombstone may be laid again after its sweep.
 type book struct {
 	counters       map[ledger.Counter]*ledger.State
 	open           map[ledger.ID]*ledger.Reservation
@@ -107,7 +107,7 @@ func (b *book) apply(now int64, ops []*ledger.Op) (*decision, error) {
 	}
 	results, changes := ledger.Batch(page, ops, at)
 	for _, r := range changes.Opened {
-		if b.opened[r.ID] {
+		if b.opened[r.ID] && (!r.Tombstone || b.open[r.ID] != nil) {
 			return nil, fmt.Errorf("%s: %w", r.ID, errConflict)
 		}
 	}

@@ -31,6 +31,7 @@ type request struct {
 	// by the provider's own reckoning, once it has ended.
 	admitted, sent, ended bool
 	gone, lost, settled   bool
+	doubted               bool
 	owed                  int64
 }
 
@@ -133,6 +134,7 @@ func (q *request) unavailable(err error) {
 // it is undone is queued in the lane, and lost with it.
 func (q *request) doubt() {
 	q.over()
+	q.doubted = true
 	q.replica.doubtful = append(q.replica.doubtful, q)
 }
 
