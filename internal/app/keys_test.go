@@ -459,3 +459,49 @@ keys:
 	w.must(w.do(context.Background(), http.MethodPost, "/v1/chat/completions", bound, `{"model":"m","max_tokens":41,`+odd+`}`), 400, "max_output_tokens_exceeded")
 	w.balanced()
 }
+
+// TestAProvidersErrorBringsItsRetryAfterAlone: DIS-2. A credential is replaced
+// in every spelling, in a good answer too.
+func TestAProvidersErrorBringsItsRetryAfterAlone(t *testing.T) {
+	const credential = "credential+in/the=query"
+	status := http.StatusTooManyRequests
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Retry-After": "7", "X-RateLimit-Reset": "7777", "Set-Cookie": "session=1", "X-Should-Retry": "true", "Www-Authenticate": "Bearer",
+			"X-Request-Id": r.URL.Query().Get("key"), "Content-Type": "application/json",
+		} {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"error":"`+r.URL.Query().Get("key")+` in `+r.URL.RawQuery+`"}`)
+	}))
+	t.Cleanup(provider.Close)
+	w := newWorld(t, `
+providers:
+  - {name: query, protocol: openai, base_url: "`+provider.URL+`/v1", auth: query, auth_name: key, api_key: `+credential+`}
+models:
+  - {name: m, provider: query, upstream: up, price: {input: "1", output: "10"}}
+keys:
+  - {name: k, secret: `+spelledKey+`}
+`)
+	for _, s := range []int{429, 200} {
+		status = s
+		a := w.chat(spelledKey, "m")
+		if a.status != s || a.body != `{"error":"[credential] in key=[credential]"}` || a.header.Get("X-Weir-Provider-Request-Id") != "[credential]" {
+			t.Errorf("%d: %v %v", s, a, a.header)
+		}
+		for _, name := range []string{"X-RateLimit-Reset", "Set-Cookie", "X-Should-Retry", "Www-Authenticate"} {
+			if v := a.header.Get(name); v != "" {
+				t.Errorf("%d: %s: %s went to the client", s, name, v)
+			}
+		}
+		retry, source := "7", "provider"
+		if s == 200 {
+			retry, source = "", ""
+		}
+		if a.header.Get("Retry-After") != retry || a.header.Get("X-Weir-Error-Source") != source {
+			t.Errorf("%d: headers %v", s, a.header)
+		}
+	}
+	w.balanced()
+}

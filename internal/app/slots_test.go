@@ -100,6 +100,44 @@ func TestAbortsLeakNoSlot(t *testing.T) {
 	w.balanced()
 }
 
+// TestAClientThatLeavesBeforeTheFirstByteFreesItsSlot: DIS-7, RES-4. Its stream
+// had been sent, so its input is charged; the provider has not failed.
+func TestAClientThatLeavesBeforeTheFirstByteFreesItsSlot(t *testing.T) {
+	for _, c := range []struct {
+		name, setting string
+		stream        bool
+	}{{"a stream", "", true}, {"a whole answer where the row says cancel", ", client_gone: cancel", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, `
+providers:
+  - {name: sim, protocol: openai, base_url: "%PROVIDER%", api_key: `+providerCredential+c.setting+`}
+models:
+  - {name: silent, provider: sim, upstream: "sim?hang=headers", price: {input: "1", output: "10"}}
+  - {name: m, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+keys:
+  - {name: k, secret: `+slotKey+`, limits: {concurrency: 1}}
+`)
+			ctx, leave := context.WithCancel(context.Background())
+			left := make(chan answer, 1)
+			body := chatBody("silent", "")
+			if c.stream {
+				body = chatBody("silent", `"stream":true`)
+			}
+			go func() { left <- w.do(ctx, http.MethodPost, "/v1/chat/completions", slotKey, body) }()
+			w.await("the request", func(n simulator.Totals) bool { return n.InFlight == 1 })
+			w.must(w.chat(slotKey, "m"), 429, "api_key_concurrency_exceeded")
+			leave()
+			<-left
+			w.await("the provider to be let go", func(n simulator.Totals) bool { return n.InFlight == 0 })
+			w.eventually("the slot", func() bool { return w.chat(slotKey, "m").status == 200 })
+			if got := w.spend(""); int64(got) != (11+320)*1000 {
+				t.Errorf("charged %s USD, want 11 µ$ for the one and 320 for the other", got)
+			}
+			w.balanced()
+		})
+	}
+}
+
 // TestARequestThatNobodyTookCostsNoRPM: ORD-5. Where nothing was sent to a
 // provider everything comes back; once it was, RPM stays.
 func TestARequestThatNobodyTookCostsNoRPM(t *testing.T) {

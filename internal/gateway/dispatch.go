@@ -41,10 +41,38 @@ type upstream struct {
 	*http.Response
 	provider   *route.Provider
 	credential string
-	askedUsage bool // of a stream, for a client that did not
+	secrets    [][]byte // what is replaced where the provider repeats it
+	askedUsage bool     // of a stream, for a client that did not
 	cancel     context.CancelCauseFunc
 	ctx        context.Context
 	connected  atomic.Bool // there was a connection to send something on
+	unwatch    func() bool // the client is not watched any more
+}
+
+// goneGrace: a provider is read on for its usage this long after the client has
+// gone, then cancelled (DIS-7).
+const goneGrace = 500 * time.Millisecond
+
+// watchClient ends the attempt soon after its client has gone. Where the
+// provider row does not say otherwise, that is so for streams: a whole answer is
+// billed whole, and read (DIS-7).
+func (u *upstream) watchClient(client context.Context, stream bool) {
+	u.unwatch = func() bool { return true }
+	if u.provider.ClientGone == route.Cancel || stream && u.provider.ClientGone != route.Drain {
+		u.unwatch = context.AfterFunc(client, u.clientGone)
+	}
+}
+
+func (u *upstream) clientGone() {
+	if u.provider.ClientGone != route.Drain {
+		time.AfterFunc(goneGrace, func() { u.cancel(errClientGone) })
+	}
+}
+
+// end lets go of an attempt.
+func (u *upstream) end() {
+	u.unwatch()
+	u.cancel(nil)
 }
 
 // dispatch sends the request to the admitted candidate's provider and waits for
@@ -82,7 +110,7 @@ func (x *exchange) withoutUsage(u *upstream) (*upstream, bool) {
 	if err != nil || !bytes.Contains(body, []byte("stream_options")) {
 		return u, true
 	}
-	u.cancel(nil)
+	u.end()
 	x.g.noUsage.Store(u.provider.BaseURL, struct{}{})
 	return x.attempt(u.provider, false)
 }
@@ -90,7 +118,7 @@ func (x *exchange) withoutUsage(u *upstream) (*upstream, bool) {
 // attempt sends the request once.
 func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 	ctx, cancel := context.WithCancelCause(x.g.base)
-	u := &upstream{provider: p, credential: x.planned.Credential, cancel: cancel, ctx: ctx, askedUsage: askUsage}
+	u := &upstream{provider: p, credential: x.planned.Credential, secrets: spellings(x.planned.Credential), cancel: cancel, ctx: ctx, askedUsage: askUsage}
 	request, err := x.upstreamRequest(u)
 	if err != nil {
 		cancel(nil)
@@ -100,6 +128,7 @@ func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 	}
 	u.after(p.Timeouts.Total, errTotal)
 	firstByte := u.after(p.Timeouts.FirstByte, errFirstByte)
+	u.watchClient(x.r.Context(), x.call.Stream)
 	before := x.ending
 	x.ending.Sent, x.ending.SentAt = true, x.g.Clock.Now()
 	u.Response, err = x.g.Upstream.RoundTrip(p, request)
@@ -174,12 +203,27 @@ func authorize(r *http.Request, p *route.Provider, credential string) {
 
 // unreachable answers for a provider that gave no answer (DIS-9).
 func (x *exchange) unreachable(u *upstream, err error) {
-	cause := context.Cause(u.ctx)
-	u.cancel(nil)
-	if cause == nil {
-		cause = err
+	x.breakOff(u, err)
+	u.end()
+}
+
+// breakOff answers for an attempt that ended without an answer. err is what was
+// seen of it; what ended it is the cause, where that is known.
+func (x *exchange) breakOff(u *upstream, err error) {
+	f := x.brokenBy(u, err)
+	if errors.Is(context.Cause(u.ctx), errClientGone) {
+		x.settle() // nobody is there to be answered
+		return
 	}
-	x.refuse(x.broken(cause))
+	x.refuse(f)
+}
+
+// brokenBy is broken with what ended the attempt, where that is known.
+func (x *exchange) brokenBy(u *upstream, err error) *fault.Fault {
+	if cause := context.Cause(u.ctx); cause != nil {
+		err = cause
+	}
+	return x.broken(err)
 }
 
 // broken names how an answer failed, and notes it for the charge and the call
@@ -193,6 +237,10 @@ func (x *exchange) broken(err error) *fault.Fault {
 		f := fault.New(fault.ServiceUnavailable, "the gateway is stopping and has cut this request; what its provider has done is charged")
 		f.RetryAfterSeconds = 2
 		return f
+	}
+	if errors.Is(err, errClientGone) {
+		x.ending.Outcome = "client_gone"
+		return unavailable()
 	}
 	x.ending.Failed = true
 	x.g.Log.Warn("provider failed", "request_id", x.id.String(), "provider", name, "error", redactURL(err))

@@ -3,19 +3,14 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/internal/route"
 )
 
 const (
-	// goneGrace: a provider is read on for its usage this long after the client
-	// has gone, then cancelled (DIS-7).
-	goneGrace = 500 * time.Millisecond
 	// terminalGrace: a stream is closed this long after its last event (DIS-9).
 	terminalGrace = time.Second
 	streamBuffer  = 32 << 10
@@ -40,15 +35,13 @@ type relay struct {
 // relayStream passes events on as they come, flushing each, and settles before
 // the last one leaves (RES-11).
 func (x *exchange) relayStream(u *upstream) {
-	defer u.cancel(nil)
+	defer u.end()
 	defer u.Body.Close()
 	r := &relay{x: x, u: u, flush: http.NewResponseController(x.w)}
 	r.stream = x.protocol.NewStream(StreamOptions{
 		HideUsage: !x.call.WantsStreamUsage, MaxEventBytes: int(u.provider.Bounds.MaxEventBytes), MaxTokens: x.planned.MaxUsageTokens(),
 	})
 	r.idle = u.after(u.provider.Timeouts.Idle, errIdle)
-	stop := context.AfterFunc(x.r.Context(), r.clientGone)
-	defer stop()
 	err := r.pump()
 	for _, timer := range [...]*time.Timer{r.idle, r.last} {
 		if timer != nil {
@@ -56,15 +49,6 @@ func (x *exchange) relayStream(u *upstream) {
 		}
 	}
 	r.end(err)
-}
-
-// clientGone lets the provider go on for its usage for a moment, or, where the
-// provider row says drain, to its end.
-func (r *relay) clientGone() {
-	if r.u.provider.ClientGone == route.Drain {
-		return
-	}
-	time.AfterFunc(goneGrace, func() { r.u.cancel(errClientGone) })
 }
 
 // pump reads until the stream ends; nil is an end in order.
@@ -155,7 +139,7 @@ func (r *relay) send(p []byte) {
 
 func (r *relay) loseClient() {
 	r.lost = true
-	r.clientGone()
+	r.u.clientGone()
 }
 
 // end settles a stream that was not settled at its terminal event, and tells

@@ -5,22 +5,21 @@ package gateway
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/internal/call"
-	"github.com/weirhq/weir/internal/fault"
 )
 
 // relayWhole reads an answer to its end, settles it, then sends it on: who has
 // read the answer finds it settled (RES-11). A client that has gone meanwhile
 // changes nothing, the answer is billed whole (DIS-7).
 func (x *exchange) relayWhole(u *upstream) {
-	defer u.cancel(nil)
+	defer u.end()
 	defer u.Body.Close()
 	body, err := u.decoded()
 	if u.StatusCode >= http.StatusBadRequest {
@@ -34,7 +33,7 @@ func (x *exchange) relayWhole(u *upstream) {
 		err = errInvalidAnswer
 	}
 	if err != nil {
-		x.refuse(x.brokenBy(u, err))
+		x.breakOff(u, err)
 		return
 	}
 	x.ending.Outcome = "ok"
@@ -44,7 +43,7 @@ func (x *exchange) relayWhole(u *upstream) {
 	x.settle()
 	h := x.answerHeaders(u)
 	h.Set("X-Weir-Cost-Usd", x.charged.Cost.String())
-	x.write(u.StatusCode, body)
+	x.write(u.StatusCode, u.redact(body))
 }
 
 // decoded reads the body, unpacking it when the provider packed it unasked.
@@ -69,7 +68,7 @@ func (x *exchange) relayError(u *upstream, body []byte, err error) {
 		x.ending.Observed = observed
 	}
 	if err != nil {
-		x.refuse(x.brokenBy(u, err))
+		x.breakOff(u, err)
 		return
 	}
 	x.settle()
@@ -83,11 +82,25 @@ func (x *exchange) relayError(u *upstream, body []byte, err error) {
 
 // redact replaces the gateway's own credential wherever a provider repeats it.
 func (u *upstream) redact(body []byte) []byte {
-	const shortest = 8 // anything shorter is no credential, and may be a word
-	if len(u.credential) < shortest || !bytes.Contains(body, []byte(u.credential)) {
-		return body
+	for _, secret := range u.secrets {
+		if bytes.Contains(body, secret) {
+			body = bytes.ReplaceAll(body, secret, []byte("[credential]"))
+		}
 	}
-	return bytes.ReplaceAll(body, []byte(u.credential), []byte("[credential]"))
+	return body
+}
+
+// spellings are how a credential may be repeated: as it is, or as a URL has it.
+func spellings(credential string) [][]byte {
+	const shortest = 8 // anything shorter is no credential, and may be a word
+	if len(credential) < shortest {
+		return nil
+	}
+	all := [][]byte{[]byte(credential)}
+	if escaped := url.QueryEscape(credential); escaped != credential {
+		all = append(all, []byte(escaped))
+	}
+	return all
 }
 
 // answerHeaders takes over the headers of a provider's answer that concern the
@@ -113,12 +126,4 @@ func (x *exchange) write(status int, body []byte) {
 	x.w.WriteHeader(status)
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(x.g.WriteTimeout))
 	_, _ = x.w.Write(body) // a client that has gone has been charged already
-}
-
-// brokenBy is broken with what ended the attempt, where that is known.
-func (x *exchange) brokenBy(u *upstream, err error) *fault.Fault {
-	if cause := context.Cause(u.ctx); cause != nil {
-		err = cause
-	}
-	return x.broken(err)
 }
