@@ -196,7 +196,7 @@ func TestAFileDeclaresTheDefaultWorkspaceOnlyWhenItDescribesIt(t *testing.T) {
 }
 
 func TestTheEnvironmentHasTheLastWord(t *testing.T) {
-	env := variables(config.EnvListen, "0.0.0.0:80", config.EnvStore, "sqlite:/data/w.db", config.EnvHold, "5m", config.EnvRetention, "30d",
+	env := variables(config.EnvListen, "0.0.0.0:80", config.EnvStore, "sqlite:/data/w.db", config.EnvHold, "5m",
 		config.EnvAdminToken, "another-token-0123456789", config.EnvLogLevel, "")
 	f, err := config.Parse("weir.yaml", []byte("listen: 127.0.0.1:1\nlog_level: warn\nreservation_hold: 10m\n"), env)
 	if err != nil {
@@ -204,8 +204,11 @@ func TestTheEnvironmentHasTheLastWord(t *testing.T) {
 	}
 	p := f.Process
 	if p.Listen != "0.0.0.0:80" || p.Store != "sqlite:/data/w.db" || p.HoldMicros != 300_000_000 || p.LogLevel != "warn" ||
-		p.AdminToken != "another-token-0123456789" || p.RetentionMicros != 30*86400*1_000_000 {
+		p.AdminToken != "another-token-0123456789" {
 		t.Errorf("process is %+v", p)
+	}
+	if _, err := config.Default(variables("WEIR_RESERVATION_RETENTION", "30d")); err == nil {
+		t.Error("a retention that nothing would keep is accepted (BR-016)")
 	}
 	_, err = config.Default(variables(config.EnvHold, "soon"))
 	if got, want := err.Error(), `environment: WEIR_RESERVATION_HOLD: must be a length of time from 1m to 1d, is "soon"`; got != want {

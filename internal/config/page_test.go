@@ -310,7 +310,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 	for at, want := range map[[2]string]map[string]string{
 		{process, ""}: {
 			"listen": p.Listen, "admin_listen": p.AdminListen, "store": p.Store, "log_level": p.LogLevel,
-			"reservation_hold": length(p.HoldMicros), "reservation_retention": length(p.RetentionMicros),
+			"reservation_hold": length(p.HoldMicros),
 		},
 		{process, "bounds"}: {
 			"max_body_bytes": number(b.MaxBodyBytes), "max_header_bytes": number(b.MaxHeaderBytes), "max_connections": number(b.MaxConnections),
@@ -338,7 +338,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 func TestThePageNamesEveryVariable(t *testing.T) {
 	text := section(t, "Variables")
 	for _, name := range []string{
-		config.EnvListen, config.EnvAdminListen, config.EnvStore, config.EnvAdminToken, config.EnvLogLevel, config.EnvHold, config.EnvRetention,
+		config.EnvListen, config.EnvAdminListen, config.EnvStore, config.EnvAdminToken, config.EnvLogLevel, config.EnvHold,
 	} {
 		if !strings.Contains(text, "| `"+name+"` |") {
 			t.Errorf("the page lacks %s", name)

@@ -60,10 +60,10 @@ var settings = []string{
 
 // processFields stand at the top level alone.
 var processFields = []string{
-	"listen", "admin_listen", "store", "admin_token", "tls", "log_level", "bounds", "reservation_hold", "reservation_retention",
+	"listen", "admin_listen", "store", "admin_token", "tls", "log_level", "bounds", "reservation_hold",
 }
 
-var laterFields = []string{"routes", "plans", "budgets", "rate_limits", "prices"}
+var laterFields = []string{"routes", "plans", "budgets", "rate_limits", "prices", "reservation_retention"}
 
 // top reads the file: the process, the default workspace, what is shared, and
 // the other workspaces.

@@ -27,7 +27,7 @@ const (
 	EnvAdminToken  = "WEIR_ADMIN_TOKEN"
 	EnvLogLevel    = "WEIR_LOG_LEVEL"
 	EnvHold        = "WEIR_RESERVATION_HOLD"
-	EnvRetention   = "WEIR_RESERVATION_RETENTION"
+	envRetention   = "WEIR_RESERVATION_RETENTION" // refused until retention is there (BR-016)
 )
 
 // Process is what one process needs, and no object of the store.
@@ -42,8 +42,6 @@ type Process struct {
 	// HoldMicros is how long a reservation stands that is neither settled nor
 	// renewed (SPEC RES-5).
 	HoldMicros int64
-	// RetentionMicros is how long the call log is kept (SPEC RES-6).
-	RetentionMicros int64
 }
 
 // TLS are the files of a certificate and its key; both are set, or none.
@@ -67,7 +65,6 @@ const (
 	day    = 24 * hour
 
 	minHold, maxHold           = minute, day
-	minRetention, maxRetention = day, 3660 * day
 )
 
 func defaultProcess() Process {
@@ -78,7 +75,7 @@ func defaultProcess() Process {
 			HeaderTimeoutMicros: 10 * second, BodyTimeoutMicros: 2 * minute,
 			IdleTimeoutMicros: 2 * minute, DrainMicros: 30 * second,
 		},
-		HoldMicros: 30 * minute, RetentionMicros: 90 * day,
+		HoldMicros: 30 * minute,
 	}
 }
 
@@ -101,7 +98,6 @@ func (p *Process) read(r *document.Reader) {
 	r.Text("admin_token", keep(&p.AdminToken, tenant.ValidSecret), func() { p.AdminToken = "" })
 	r.Choice("log_level", &p.LogLevel, "debug", "info", "warn", "error")
 	r.Duration("reservation_hold", &p.HoldMicros, minHold, maxHold)
-	r.Duration("reservation_retention", &p.RetentionMicros, minRetention, maxRetention)
 	r.Object("tls", func(r *document.Reader) {
 		r.Need("cert", "key")
 		r.String("cert", &p.TLS.Cert)
@@ -145,7 +141,7 @@ func (p *Process) override(env Lookup) Problems {
 		{EnvAdminToken, keep(&p.AdminToken, tenant.ValidSecret)},
 		{EnvLogLevel, keep(&p.LogLevel, validLevel)},
 		{EnvHold, setDuration(&p.HoldMicros, minHold, maxHold)},
-		{EnvRetention, setDuration(&p.RetentionMicros, minRetention, maxRetention)},
+		{envRetention, func(string) error { return errors.New("is not available in this version: nothing is removed from the call log") }},
 	} {
 		value, ok := env(v.name)
 		if !ok || value == "" {

@@ -66,24 +66,26 @@ func TestAReadingTellsEveryProblemAndEveryFieldThatWasGiven(t *testing.T) {
 	}
 }
 
-// A null clears, and what is left out stays.
+// A null clears, and what is left out stays. A number that may not be 0 stays too:
+// no bound is lost to a null.
 func TestANullIsTheZeroValueAndAnAbsentFieldStays(t *testing.T) {
-	n, err := document.ParseJSON([]byte(`{"s":null,"b":null,"i":null,"o":null,"l":null,"m":null}`))
+	n, err := document.ParseJSON([]byte(`{"s":null,"b":null,"i":null,"z":null,"o":null,"l":null,"m":null}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, b, i, o, l, m, kept := "x", true, int64(5), new(int64), []string{"a"}, map[string]string{"a": "b"}, int64(7)
+	s, b, i, z, o, l, m, kept := "x", true, int64(5), int64(5), new(int64), []string{"a"}, map[string]string{"a": "b"}, int64(7)
 	_, err = document.Read(n, func(r *document.Reader) {
 		r.String("s", &s)
 		r.Bool("b", &b)
 		r.Int("i", &i, 1, 9)
+		r.Int("z", &z, 0, 9)
 		r.OptInt("o", &o, 1, 9)
 		r.Strings("l", &l, 9)
 		r.Map("m", &m, 9)
 		r.Int("absent", &kept, 1, 9)
 	})
-	if err != nil || s != "" || b || i != 0 || o != nil || l != nil || m != nil || kept != 7 {
-		t.Errorf("read %q %t %d %v %v %v %d, %v", s, b, i, o, l, m, kept, err)
+	if err != nil || s != "" || b || i != 5 || z != 0 || o != nil || l != nil || m != nil || kept != 7 {
+		t.Errorf("read %q %t %d %d %v %v %v %d, %v", s, b, i, z, o, l, m, kept, err)
 	}
 }
 

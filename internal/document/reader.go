@@ -221,9 +221,14 @@ func (r *Reader) Bool(field string, into *bool) {
 	}
 }
 
-// Int reads a whole number from least to most; null is 0.
+// Int reads a whole number from least to most; null is 0 where that is one of
+// them, and else leaves what stands.
 func (r *Reader) Int(field string, into *int64, least, most int64) {
-	n := r.scalar(field, func() { *into = 0 })
+	n := r.scalar(field, func() {
+		if least <= 0 && most >= 0 {
+			*into = 0
+		}
+	})
 	if n == nil {
 		return
 	}
