@@ -6,14 +6,13 @@ import (
 	"strconv"
 
 	"github.com/weirhq/weir/internal/ledger"
-	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/money"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
 // ReadOp asks for the state of every limit that applies to a key (EFF-1).
 func ReadOp(s *Snapshot, k *tenant.Key) *ledger.Op {
-	compiled := limit.Compile(limit.Subject{Workspace: s.Workspace, Key: k, Zone: s.Zone})
+	compiled := s.checks(k)
 	return &ledger.Op{
 		Verb: ledger.Read, Workspace: s.Workspace.ID,
 		Checks: append(append([]ledger.Check{}, compiled.Before...), compiled.After...),

@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
-	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
@@ -62,7 +61,7 @@ type Note struct {
 // operation. It never fails: what the policy refuses enters the operation at
 // its place, so that an earlier check answers first (ORD-1, ORD-2).
 func Build(r Request) *Plan {
-	compiled := limit.Compile(limit.Subject{Workspace: r.Snapshot.Workspace, Key: r.Key, Zone: r.Snapshot.Zone})
+	compiled := r.Snapshot.checks(r.Key)
 	p := &Plan{Snapshot: r.Snapshot, Key: r.Key}
 	note := r.note()
 	op := &ledger.Op{

@@ -42,6 +42,7 @@ type Snapshot struct {
 	Zone       *time.Location
 	targets    map[string]*Target
 	aliases    map[string]string // alias -> model name
+	compiled   *compiled
 }
 
 // NewSnapshot builds a snapshot. Models and aliases share one space of names
@@ -54,6 +55,7 @@ func NewSnapshot(generation int64, w *tenant.Workspace, zone *time.Location, tar
 	s := &Snapshot{
 		Generation: generation, Workspace: w, Zone: zone,
 		targets: make(map[string]*Target, len(targets)), aliases: make(map[string]string),
+		compiled: newCompiled(),
 	}
 	own := make(map[string]bool)
 	for _, t := range targets {
