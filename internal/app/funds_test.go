@@ -91,8 +91,17 @@ func TestPrepaidFundsCountForTheNextAdmission(t *testing.T) {
 func TestFundEntriesAreHeldToTheirRules(t *testing.T) {
 	w := newWorld(t, fundsConfig("funds: prepaid\n"))
 	for _, c := range [][3]string{
-		{"top_up", "0", ""}, {"top_up", "-1", ""}, {"credit", "0", ""}, {"credit", "-0.5", ""}, {"top_up", "NaN", ""}, {"top_up", "1e3", ""},
-		{"top_up", "0.0000000001", ""}, {"top_up", "1000000001", ""}, {"adjustment", "1", ""}, {"gift", "1", "x"}, {"top_up", "", ""},
+		{"top_up", "0", ""},
+		{"top_up", "-1", ""},
+		{"credit", "0", ""},
+		{"credit", "-0.5", ""},
+		{"top_up", "NaN", ""},
+		{"top_up", "1e3", ""},
+		{"top_up", "0.0000000001", ""},
+		{"top_up", "1000000001", ""},
+		{"adjustment", "1", ""},
+		{"gift", "1", "x"},
+		{"top_up", "", ""},
 	} {
 		if _, err := w.book(c[0], c[1], c[2]); err == nil {
 			t.Errorf("%v was booked", c)

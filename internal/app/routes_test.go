@@ -181,11 +181,11 @@ func TestAnotherSpellingOfADoorIsNoDoor(t *testing.T) {
 		}
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		if response.StatusCode != 404 && response.StatusCode != 405 {
+		if response.StatusCode != http.StatusNotFound && response.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %d %s", path, response.StatusCode, body)
 		}
 	}
-	if n := w.provider.Bill().Totals.Requests; n != 0 {
+	if n := w.provider.Bill().Requests; n != 0 {
 		t.Errorf("%d requests reached the provider", n)
 	}
 }

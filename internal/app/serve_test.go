@@ -90,21 +90,21 @@ func TestHTTPSTakesUpARenewedCertificate(t *testing.T) {
 	log := &keptLog{}
 	w := newWorldWith(t, start, fmt.Sprintf("tls: {cert: %q, key: %q}\n", filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))+serveText,
 		func(o *app.Options) { o.Stderr = log })
-	chat := func(c *http.Client) (*http.Response, error) {
+	chat := func(c *http.Client) (protocol string, err error) {
 		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "https://"+w.server.Addr()+"/v1/chat/completions", strings.NewReader(chatBody("m", "")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		request.Header.Set("Authorization", "Bearer "+serveKey)
 		response, err := c.Do(request)
-		if err == nil {
-			response.Body.Close()
+		if err != nil {
+			return "", err
 		}
-		return response, err
+		defer response.Body.Close()
+		return response.Proto + " " + response.Status, nil
 	}
-	response, err := chat(trusting(first))
-	if err != nil || response.StatusCode != 200 || response.ProtoMajor != 2 {
-		t.Fatalf("over TLS: %v (%v)", response, err)
+	if got, err := chat(trusting(first)); err != nil || got != "HTTP/2.0 200 OK" {
+		t.Fatalf("over TLS: %q (%v)", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "cert.pem"), []byte("half a file"), 0o600); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestAKeyOpensNoAdministrationAndATokenNoModel(t *testing.T) {
 	w.must(w.chat(serveToken, "m"), 401, "invalid_api_key")
 	w.must(w.get(base+"/v1/models", serveToken), 401, "invalid_api_key")
 	w.must(w.get(base+"/v1/key", serveToken), 401, "invalid_api_key")
-	if n := w.provider.Bill().Totals.Requests; n != 0 {
+	if n := w.provider.Bill().Requests; n != 0 {
 		t.Errorf("%d requests reached the provider", n)
 	}
 }
@@ -225,7 +225,7 @@ func TestWhatAClientSendsIsBounded(t *testing.T) {
 	if a := post(strings.NewReader(chatBody("m", "")), strings.Repeat("h", 64<<10)); a.status != 431 {
 		t.Errorf("large headers: %v (%v)", a, a.err)
 	}
-	if n := w.provider.Bill().Totals.Requests; n != 3 {
+	if n := w.provider.Bill().Requests; n != 3 {
 		t.Errorf("%d requests reached the provider, want 3", n)
 	}
 	w.settled("1", "10")
@@ -246,6 +246,17 @@ func (w *world) raw(text string) (net.Conn, *bufio.Reader) {
 		w.t.Fatal(err)
 	}
 	return conn, bufio.NewReader(conn)
+}
+
+// answered reads one answer off a connection.
+func answered(reader *bufio.Reader) (status int, body string, err error) {
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
 }
 
 func head(path, key string, length int) string {
@@ -277,14 +288,13 @@ func TestASlowBodyIsRefused(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			_, reader := w.raw(head(c.path, c.key, 1000) + `{"model":`)
-			response, err := http.ReadResponse(reader, nil)
+			status, body, err := answered(reader)
 			if err != nil {
 				t.Fatal(err)
 			}
 			took := time.Since(began)
-			body, _ := io.ReadAll(response.Body)
-			if response.StatusCode != c.status || took < c.least || took > c.most {
-				t.Errorf("%d after %s: %s", response.StatusCode, took, body)
+			if status != c.status || took < c.least || took > c.most {
+				t.Errorf("%d after %s: %s", status, took, body)
 			}
 			if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) && !isReset(err) {
 				t.Errorf("the connection stays open: %v", err)
@@ -303,11 +313,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	w := newWorld(t, "bounds: {max_connections: 2}\n"+serveText)
 	ask := "GET /healthz HTTP/1.1\r\nHost: weir\r\n\r\n"
 	first, reader := w.raw(ask)
-	if _, err := http.ReadResponse(reader, nil); err != nil {
+	if _, _, err := answered(reader); err != nil {
 		t.Fatal(err)
 	}
 	_, reader = w.raw(ask)
-	if _, err := http.ReadResponse(reader, nil); err != nil {
+	if _, _, err := answered(reader); err != nil {
 		t.Fatal(err)
 	}
 	third, reader := w.raw(ask)
@@ -320,7 +330,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if err := errors.Join(first.Close(), third.SetReadDeadline(time.Now().Add(patience))); err != nil {
 		t.Fatal(err)
 	}
-	if response, err := http.ReadResponse(bufio.NewReader(third), nil); err != nil || response.StatusCode != 200 {
-		t.Errorf("after one has ended: %v (%v)", response, err)
+	if status, _, err := answered(bufio.NewReader(third)); err != nil || status != http.StatusOK {
+		t.Errorf("after one has ended: %d (%v)", status, err)
 	}
 }

@@ -50,7 +50,7 @@ func TestWhoHasReadTheEndFindsTheSlotFree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if response.StatusCode != 200 {
+		if response.StatusCode != http.StatusOK {
 			t.Fatalf("request %d: status %d", i, response.StatusCode)
 		}
 		lines := bufio.NewScanner(response.Body)

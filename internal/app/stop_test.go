@@ -56,7 +56,7 @@ func TestStoppingUnderLoadLosesNothing(t *testing.T) {
 	const running, late, rounds = 64, 32, 5
 	w := newWorld(t, stopConfig)
 	for range rounds {
-		before := w.provider.Bill().Totals.Requests
+		before := w.provider.Bill().Requests
 		w.provider.Hold()
 		address := w.server.Addr()
 		send := func(i int) answer {
@@ -84,7 +84,7 @@ func TestStoppingUnderLoadLosesNothing(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if n := w.provider.Bill().Totals.Requests - before; n != running {
+		if n := w.provider.Bill().Requests - before; n != running {
 			t.Fatalf("%d requests reached the provider, want %d", n, running)
 		}
 		w.start()

@@ -131,7 +131,7 @@ func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 	u.watchClient(x.r.Context(), x.call.Stream)
 	before := x.ending
 	x.ending.Sent, x.ending.SentAt = true, x.g.Clock.Now()
-	u.Response, err = x.g.Upstream.RoundTrip(p, request)
+	u.Response, err = x.g.Upstream.RoundTrip(p, request) //nolint:bodyclose // whoever relays it closes it
 	if firstByte != nil {
 		firstByte.Stop()
 	}
