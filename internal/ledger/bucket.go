@@ -46,11 +46,33 @@ func (c *Check) readBucket(s *State, r *Reading, at int64) {
 	}
 }
 
-// spill takes units out of the bucket (or, negative, gives them back). It may
-// go into debt: a correction is never refused (RUN-1).
+// spill takes units out of the bucket. It may go into debt: a correction is
+// never refused (RUN-1).
 func (s *State) spill(limit, units, at int64) {
 	s.refill(limit, at)
-	s.Deficit = max(0, s.add(s.Deficit, saturatingMul(bucketScale, units)))
+	s.Deficit = s.add(s.Deficit, saturatingMul(bucketScale, units))
+	s.At = at
+}
+
+// giveBack puts units back that a request admitted at admittedAt did not use.
+//
+// A charge belongs to the instant of its admission (RES-10), so what time has
+// refilled since is not given a second time: a bucket that has been full in
+// between owes nothing. The bucket is then as if the request had asked for less,
+// but where its deficit has been below the units meanwhile, which is bounded
+// from both sides: by its level at the admission without what others gave back,
+// and by what the request took alone.
+func (s *State) giveBack(h *Hold, units, admittedAt, at int64) {
+	if at < admittedAt {
+		return // the clock was set back: nobody can tell
+	}
+	rate := s.rate(h)
+	refilled := saturatingMul(at/1000-admittedAt/1000, max(rate, h.Limit))
+	least := saturatingSub(max(h.Level-s.Returned, saturatingMul(bucketScale, h.Taken)), refilled)
+	s.refill(rate, at)
+	back := max(0, min(saturatingMul(bucketScale, units), least, s.Deficit))
+	s.Deficit -= back
+	s.Returned += back
 	s.At = at
 }
 

@@ -161,7 +161,7 @@ const (
 // settled, held, warned and at.
 func (s *State) Encode() []byte {
 	e := start(16)
-	e.ints(s.Credits, s.Deficit, s.Rate)
+	e.ints(s.Credits, s.Deficit, s.Rate, s.Returned)
 	e.bool(s.Saturated)
 	d := s.Days
 	switch {
@@ -187,7 +187,7 @@ func (s *State) DecodeInto(b []byte) error {
 	if err != nil {
 		return err
 	}
-	d.ints(&s.Credits, &s.Deficit, &s.Rate)
+	d.ints(&s.Credits, &s.Deficit, &s.Rate, &s.Returned)
 	s.Saturated, s.Days = d.bool(), nil
 	if kept := d.byte(); kept == daysDated || kept == daysMoved {
 		s.Days = &Days{Moved: kept == daysMoved, Last: window.Day(d.int()), Zone: d.string(), ZoneEpoch: uint32(d.uint())}
@@ -243,7 +243,7 @@ func (e *encoder) holds(list []Hold) {
 		e.byte(byte(h.Kind))
 		e.byte(byte(h.Wants))
 		e.byte(byte(h.Charges))
-		e.ints(h.Held, h.Taken, h.Limit)
+		e.ints(h.Held, h.Taken, h.Limit, h.Level)
 		e.strings(h.Model, h.Provider, h.Zone)
 		e.uint(uint64(h.ZoneEpoch))
 	}
@@ -253,7 +253,7 @@ func (d *decoder) holds(workspace string) []Hold {
 	var list []Hold
 	for range d.count() {
 		h := Hold{Counter: d.counter(workspace), Kind: Kind(d.byte()), Wants: Metric(d.byte()), Charges: Metric(d.byte())}
-		d.ints(&h.Held, &h.Taken, &h.Limit)
+		d.ints(&h.Held, &h.Taken, &h.Limit, &h.Level)
 		d.strings(&h.Model, &h.Provider, &h.Zone)
 		h.ZoneEpoch = uint32(d.uint())
 		list = append(list, h)

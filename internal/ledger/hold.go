@@ -76,7 +76,7 @@ func (b *batch) take(h *Hold, c *Check, wants Amounts) {
 		if h.Taken == 0 && want != 0 {
 			s := b.touch(c.Counter, c.Kind)
 			s.spill(c.Amount, want, b.at)
-			s.Rate, h.Taken = c.Amount, want
+			s.Rate, h.Taken, h.Level = c.Amount, want, s.Deficit+s.Returned
 		}
 	case KindDays:
 		h.Zone, h.ZoneEpoch = zoneName(c.Zone), c.ZoneEpoch
@@ -90,25 +90,31 @@ func (b *batch) take(h *Hold, c *Check, wants Amounts) {
 	}
 }
 
-// giveBack empties a hold: what it held, and the units that it took.
-func (b *batch) giveBack(h *Hold) {
+// giveBack empties a hold of a request admitted at admittedAt: what it held, and
+// the units that it took.
+func (b *batch) giveBack(h *Hold, admittedAt int64) {
 	if h.Held != 0 {
 		s := b.touch(h.Counter, h.Kind)
 		s.hold(-h.Held)
 		s.At = b.at
 	}
 	if h.Kind == KindBucket && h.Taken != 0 {
-		b.spill(h, -h.Taken)
+		b.spill(h, -h.Taken, admittedAt)
 	}
 }
 
-// spill corrects a bucket by what an ended request used beyond what it took.
-func (b *batch) spill(h *Hold, units int64) {
+// spill corrects a bucket by what an ended request used beyond what it took, or,
+// negative, less.
+func (b *batch) spill(h *Hold, units, admittedAt int64) {
 	if units == 0 {
 		return
 	}
 	s := b.touch(h.Counter, h.Kind)
-	s.spill(s.rate(h), units, b.at)
+	if units > 0 {
+		s.spill(s.rate(h), units, b.at)
+		return
+	}
+	s.giveBack(h, -units, admittedAt, b.at)
 }
 
 // rate is the limit that refills a bucket for an operation that brings none.

@@ -40,7 +40,7 @@ func (b *batch) moveHolds(r *Reservation, common []Check, c *Candidate) []Hold {
 	for i := range r.Holds {
 		h := r.Holds[i]
 		if !h.once() {
-			b.giveBack(&h)
+			b.giveBack(&h, r.At)
 			h.Held, h.Taken = 0, 0
 		}
 		holds = append(holds, h)

@@ -62,7 +62,7 @@ func (b *batch) disown(s *State, c *Check, r *Reservation) (once bool) {
 		}
 		s.hold(-h.Held)
 		if h.Kind == KindBucket {
-			s.spill(s.rate(h), -h.Taken, b.at)
+			s.giveBack(h, h.Taken, r.At, b.at)
 		}
 	}
 	return false

@@ -38,6 +38,8 @@ type Hold struct {
 	// Held lies in the counter until the end; Taken was taken at admission (a
 	// bucket's units); Limit is the bucket's amount at admission.
 	Held, Taken, Limit int64
+	// Level is the bucket's deficit after the taking, plus its Returned.
+	Level int64
 	// Model and Provider are set when the hold comes from a candidate's own
 	// checks: it is then charged for that candidate's attempts alone (RES-2). A
 	// counter may stand twice among the holds of a request that was moved.

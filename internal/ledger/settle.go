@@ -74,9 +74,9 @@ func (b *batch) release(r *Reservation, kind EventKind, attempts []Attempt) {
 		switch {
 		case h.Kind == KindGauge && r.SlotsFreed:
 		case h.Kind != KindBucket || kind == EventUndone:
-			b.giveBack(h)
+			b.giveBack(h, r.At)
 		case h.Charges != MetricNone:
-			b.spill(h, saturatingSub(h.due(attempts), h.Taken))
+			b.spill(h, saturatingSub(h.due(attempts), h.Taken), r.At)
 		}
 	}
 }
@@ -147,7 +147,10 @@ func (b *batch) endLate(op *Op) Result {
 	b.correct(r, entry, func(h *Hold) int64 {
 		delta := saturatingSub(h.due(attempts), h.due(swept))
 		if h.Kind == KindBucket && h.Charges != MetricNone {
-			b.spill(h, delta)
+			// The sweep took the rest of the worst case, later than the admission.
+			whole := *h
+			whole.Level = saturatingAdd(h.Level, saturatingMul(bucketScale, max(0, saturatingSub(h.due(swept), h.Taken))))
+			b.spill(&whole, delta, r.At)
 		}
 		return delta
 	})

@@ -17,6 +17,9 @@ type State struct {
 	// the limit of the last admission: it refills the bucket at a settlement,
 	// which brings no limit of its own.
 	Deficit, Rate int64
+	// Returned is all that a bucket was ever given back, in 1/60,000 of a unit; it
+	// wraps around. Only differences of it mean anything.
+	Returned int64
 	// Warned is the highest threshold that was announced, in percent.
 	Warned uint16
 	// Days are a days counter's sums by local date.
@@ -39,7 +42,7 @@ func (s *State) Clone() *State {
 
 // IsZero tells whether the row means nothing and need not be stored.
 func (s *State) IsZero() bool {
-	return s.Settled == 0 && s.Held == 0 && s.Credits == 0 && s.Deficit == 0 && s.Warned == 0 &&
+	return s.Settled == 0 && s.Held == 0 && s.Credits == 0 && s.Deficit == 0 && s.Returned == 0 && s.Warned == 0 &&
 		!s.Saturated && (s.Days == nil || s.Days.isZero())
 }
 
