@@ -29,6 +29,7 @@ type audit struct {
 	// events charge together.
 	endings map[ledger.ID]int
 	net     map[ledger.ID]int64
+	tokens  map[ledger.ID]int64
 
 	d    *decision
 	next int // of d.changes.Events: not yet taken
@@ -47,7 +48,7 @@ func newAudit(t *Tally) *audit {
 		tally: t, rows: map[ledger.ID]*ledger.Reservation{}, admitted: map[ledger.ID]*ledger.Reservation{}, tombstones: map[ledger.ID]bool{},
 		held: map[ledger.Counter]int64{}, settled: map[ledger.Counter]int64{}, credits: map[ledger.Counter]int64{},
 		days: map[ledger.Counter]*calendar{}, buckets: map[ledger.Counter]*flow{},
-		events: map[eventKey]bool{}, endings: map[ledger.ID]int{}, net: map[ledger.ID]int64{},
+		events: map[eventKey]bool{}, endings: map[ledger.ID]int{}, net: map[ledger.ID]int64{}, tokens: map[ledger.ID]int64{},
 	}
 }
 
@@ -125,6 +126,7 @@ func (a *audit) event(e *ledger.Event) {
 	}
 	a.events[key] = true
 	a.net[e.ID] += e.Spend
+	a.tokens[e.ID] += e.Tokens
 	if e.Kind <= ledger.EventUndone && e.Attempt == 0 {
 		a.endings[e.ID]++
 		if n := a.endings[e.ID]; n > 1 {

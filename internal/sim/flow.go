@@ -39,11 +39,12 @@ func (f *flow) take(id ledger.ID, units, limit, at int64) {
 	f.takes = append(f.takes, taking{id, units, limit, at})
 }
 
-// void forgets a request that no provider saw: it does not count (RES-10).
-func (f *flow) void(id ledger.ID) {
+// correct makes an admission count for what it used in the end, or for nothing
+// if no provider saw it: a charge belongs to its admission (RES-10).
+func (f *flow) correct(id ledger.ID, units int64) {
 	for i := len(f.takes) - 1; i >= 0; i-- {
 		if f.takes[i].id == id && f.takes[i].units > 0 {
-			f.takes[i].units = 0
+			f.takes[i].units = min(f.takes[i].units, units)
 			return
 		}
 	}
@@ -82,9 +83,9 @@ func (a *audit) returned(row *ledger.Reservation, events []ledger.Event) {
 		}
 		switch {
 		case h.Charges == ledger.MetricNone && undone:
-			a.flow(h.Counter).void(row.ID)
-		case h.Charges != ledger.MetricNone && tokens < h.Taken:
-			a.flow(h.Counter).take(row.ID, tokens-h.Taken, h.Limit, a.passed)
+			a.flow(h.Counter).correct(row.ID, 0)
+		case h.Charges != ledger.MetricNone:
+			a.flow(h.Counter).correct(row.ID, tokens)
 		}
 	}
 }
@@ -94,7 +95,7 @@ func (a *audit) corrected(row *ledger.Reservation, events []ledger.Event) {
 	for i := range row.Holds {
 		h := &row.Holds[i]
 		if h.Kind == ledger.KindBucket && h.Charges != ledger.MetricNone && events[0].Tokens < 0 {
-			a.flow(h.Counter).take(row.ID, events[0].Tokens, h.Limit, a.passed)
+			a.flow(h.Counter).correct(row.ID, a.tokens[row.ID])
 		}
 	}
 }

@@ -153,7 +153,8 @@ func (q *request) dispatch() {
 		return
 	}
 	if q.Ending == EndsUnsent || q.gone {
-		q.settle(admit.Ending{Outcome: "not_sent"})
+		// Late as well: the lane may have to wait for the book.
+		q.replica.later(q.LatencyMicros, func() { q.settle(admit.Ending{Outcome: "not_sent"}) })
 		return
 	}
 	if !q.sent {
