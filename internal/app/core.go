@@ -96,6 +96,7 @@ func openBook(ctx context.Context, file *config.File, o Options, c clock.Clock, 
 	if err != nil {
 		return nil, fmt.Errorf("open the store %s: %w", path, err)
 	}
+	b.Start()
 	if r := b.Recovery(); r.Swept > 0 {
 		log.Warn("requests that a dead process left open were charged at their worst case", "count", r.Swept, "nanos", r.SpendNanos)
 	}

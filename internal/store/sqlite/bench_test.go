@@ -40,6 +40,7 @@ func BenchmarkCycle(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			book := open(b, sqlite.Options{Path: filepath.Join(b.TempDir(), "weir.db")})
+			book.Start()
 			counted := &counting{Book: book}
 			g := storetest.NewGatherer(counted)
 			took := make([][]time.Duration, callers)
@@ -83,6 +84,7 @@ func BenchmarkBatch(b *testing.B) {
 	for _, size := range []int{1, 8, 32, 64} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
 			book := open(b, sqlite.Options{Path: filepath.Join(b.TempDir(), "weir.db")})
+			book.Start()
 			before := measureProcess(b)
 			b.ResetTimer()
 			ops := make([]*ledger.Op, size)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
@@ -77,6 +78,8 @@ type Book struct {
 	counters    *cache
 	generations map[string]int64
 	refusals    shelf.Refusals
+
+	commits atomic.Int64 // since the last checkpoint began
 
 	running sync.Mutex // guards stop
 	stop    func()
@@ -151,6 +154,7 @@ func (b *Book) ready(ctx context.Context) error {
 // transact runs fn in a transaction and remembers when the connection is spent.
 func (b *Book) transact(fn func() error) error {
 	err := b.writer.inTx(fn)
+	b.commits.Add(1)
 	if errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, errBroken) {
 		b.stale = true
 	}
@@ -198,7 +202,8 @@ func (b *Book) flush() error {
 	return nil
 }
 
-// Start begins to write refusal records in the background, each within 100 ms.
+// Start begins to write refusal records in the background, each within 100 ms,
+// and to checkpoint the log there.
 func (b *Book) Start() {
 	b.running.Lock()
 	defer b.running.Unlock()
@@ -206,12 +211,10 @@ func (b *Book) Start() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	b.stop = func() { cancel(); <-done }
-	go func() {
-		defer close(done)
-		b.flushing(ctx)
-	}()
+	var work sync.WaitGroup
+	b.stop = func() { cancel(); work.Wait() }
+	work.Go(func() { b.flushing(ctx) })
+	work.Go(func() { b.checkpointing(ctx) })
 }
 
 // Stop ends what Start began; the book goes on without it.

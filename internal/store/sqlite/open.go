@@ -114,7 +114,7 @@ func (b *Book) connect(ctx context.Context, path string) error {
 	if _, err := sqlite.Fdatasync(true); err != nil && !errors.Is(err, sqlite.ErrFdatasyncUnavailable) {
 		return err
 	}
-	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(WAL)", "wal_autocheckpoint(4000)", "cache_size(-65536)"))
+	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(WAL)", "wal_autocheckpoint(20000)", "cache_size(-65536)"))
 	if err != nil {
 		return err
 	}
