@@ -270,7 +270,7 @@ func fdatasync(b *testing.B) int64 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is thrown away
 	block := make([]byte, 4096)
 	var took []int64
 	for range 500 {

@@ -315,7 +315,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 		{process, "bounds"}: {
 			"max_body_bytes": number(b.MaxBodyBytes), "max_header_bytes": number(b.MaxHeaderBytes), "max_connections": number(b.MaxConnections),
 			"header_timeout": length(b.HeaderTimeoutMicros), "body_timeout": length(b.BodyTimeoutMicros),
-			"idle_timeout": length(b.IdleTimeoutMicros), "drain_timeout": length(b.DrainMicros),
+			"write_timeout": length(b.WriteTimeoutMicros), "idle_timeout": length(b.IdleTimeoutMicros), "drain_timeout": length(b.DrainMicros),
 		},
 		{provider, ""}: {"protocol": u.Protocol, "auth": u.Auth, "stream_usage": u.StreamUsage, "charge_partial_on_upstream_failure": strconv.FormatBool(u.ChargesPartial())},
 		{provider, "timeouts"}: {

@@ -54,6 +54,7 @@ type Bounds struct {
 	MaxConnections      int64 // open at one time, a listener
 	HeaderTimeoutMicros int64 // for a request's headers to arrive
 	BodyTimeoutMicros   int64 // for a request's body to arrive
+	WriteTimeoutMicros  int64 // for a client to take a part of its answer
 	IdleTimeoutMicros   int64 // of a connection between two requests
 	DrainMicros         int64 // for running requests to end after SIGTERM (SPEC STO-4)
 }
@@ -73,7 +74,7 @@ func defaultProcess() Process {
 		Bounds: Bounds{
 			MaxBodyBytes: 32 << 20, MaxHeaderBytes: 64 << 10, MaxConnections: 10_000,
 			HeaderTimeoutMicros: 10 * second, BodyTimeoutMicros: 2 * minute,
-			IdleTimeoutMicros: 2 * minute, DrainMicros: 30 * second,
+			WriteTimeoutMicros: minute, IdleTimeoutMicros: 2 * minute, DrainMicros: 30 * second,
 		},
 		HoldMicros: 30 * minute,
 	}
@@ -112,6 +113,7 @@ func (b *Bounds) read(r *document.Reader) {
 	r.Int("max_connections", &b.MaxConnections, 1, 1_000_000)
 	r.Duration("header_timeout", &b.HeaderTimeoutMicros, second, 10*minute)
 	r.Duration("body_timeout", &b.BodyTimeoutMicros, second, hour)
+	r.Duration("write_timeout", &b.WriteTimeoutMicros, second, hour)
 	r.Duration("idle_timeout", &b.IdleTimeoutMicros, second, hour)
 	r.Duration("drain_timeout", &b.DrainMicros, second, hour)
 }
