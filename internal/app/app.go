@@ -137,8 +137,16 @@ func (s *Server) build() {
 		Clock: s.core.clock, Directory: s.core.directory, Teller: s.core.teller, Upstream: s.transports,
 		Observer: metrics, Log: s.log, Chat: chat, Process: s.core.process,
 		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
-		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.options.hooks.writeTimeout,
+		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.writeTimeout(),
 	})
+}
+
+// writeTimeout is the configured one; a test may not want to wait for it.
+func (s *Server) writeTimeout() time.Duration {
+	if t := s.options.hooks.writeTimeout; t > 0 {
+		return t
+	}
+	return micros(s.file.Process.Bounds.WriteTimeoutMicros)
 }
 
 // serve opens the listeners and the socket beside the store.

@@ -65,7 +65,7 @@ const (
 	hour   = 60 * minute
 	day    = 24 * hour
 
-	minHold, maxHold           = minute, day
+	minHold, maxHold = minute, day
 )
 
 func defaultProcess() Process {
@@ -143,7 +143,9 @@ func (p *Process) override(env Lookup) Problems {
 		{EnvAdminToken, keep(&p.AdminToken, tenant.ValidSecret)},
 		{EnvLogLevel, keep(&p.LogLevel, validLevel)},
 		{EnvHold, setDuration(&p.HoldMicros, minHold, maxHold)},
-		{envRetention, func(string) error { return errors.New("is not available in this version: nothing is removed from the call log") }},
+		{envRetention, func(string) error {
+			return errors.New("is not available in this version: nothing is removed from the call log")
+		}},
 	} {
 		value, ok := env(v.name)
 		if !ok || value == "" {
