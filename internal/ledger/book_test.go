@@ -109,6 +109,13 @@ func (b *book) apply(at int64, ops ...*ledger.Op) []ledger.Result {
 		}
 		b.ended[e.ID] = ending
 	}
+	for i := range changes.Calls {
+		c := &changes.Calls[i]
+		if ending := b.ended[c.ID]; ending.Kind == ledger.EventSwept {
+			ending.Swept = c.Reservation()
+			b.ended[c.ID] = ending
+		}
+	}
 	b.events = append(b.events, changes.Events...)
 	b.calls = append(b.calls, changes.Calls...)
 	b.refused = append(b.refused, changes.Refused...)

@@ -255,6 +255,37 @@ func TestAnAdmissionOfUnknownOutcomeIsUndoneByItsID(t *testing.T) {
 	})
 }
 
+func TestASweepIsCorrectedByWhoKnowsLessThanTheBook(t *testing.T) {
+	// RES-2: found by internal/sim. The book had moved the request, or admitted it
+	// at all, without its caller hearing of it; then it was swept.
+	old := expect(t, newBook().one(start, admit(1, wants(dollar, 10, 1), everything()...)), ledger.Admitted).Reservation
+	move := &ledger.Op{
+		Verb: ledger.Move, Workspace: workspace, Reservation: old, Checks: everything(),
+		Candidates: []ledger.Candidate{candidate("n", wants(3*dollar, 30, 3), budget("of n", ledger.Reserve, 9*dollar))},
+	}
+	move.Name(start)
+	for name, late := range map[string]*ledger.Op{
+		"a settlement by an old copy": settle(old, ledger.Attempt{Model: "m", Provider: "p"}),
+		"an undo by its id":           {Verb: ledger.Undo, ID: id(1), Workspace: workspace, HoldMicros: holdFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook()
+			expect(t, b.one(start, admit(1, wants(dollar, 10, 1), everything()...)), ledger.Admitted)
+			moved := expect(t, b.one(start, move), ledger.Admitted).Reservation
+			expect(t, b.one(start, end(ledger.Sweep, moved)), ledger.Done)
+			named := expect(t, b.one(start, late), ledger.Carry)
+			expect(t, b.one(start, late.Carried(&named)), ledger.Done)
+			for c, s := range b.counters {
+				if s.Settled != 0 || s.Held != 0 {
+					t.Errorf("%s: settled %d, held %d", c.Limit, s.Settled, s.Held)
+				}
+			}
+			expectBalanced(t, b, start)
+			expect(t, b.one(start, late), ledger.Already)
+		})
+	}
+}
+
 func TestAdjustmentsAreSignedAndBookedOnce(t *testing.T) {
 	// RES-9: in the windows of the admission.
 	b := newBook()

@@ -175,6 +175,20 @@ type Page struct {
 type Ending struct {
 	Kind        EventKind
 	Corrections int32
+	// Swept is the reservation as a sweep ended it, Call.Reservation of its call
+	// record. With it, who comes late and knows an older state of it, or its id
+	// alone, corrects what was charged; without, what his own copy says.
+	Swept *Reservation
+}
+
+// Reservation is the reservation that a call record was written at the end of:
+// all but what only an open one needs, its process and expiry.
+func (c *Call) Reservation() *Reservation {
+	return &Reservation{
+		ID: c.ID, Workspace: c.Workspace, At: c.At, Place: c.Place, Generation: c.Generation, Subjects: c.Subjects,
+		Model: c.Model, Provider: c.Provider, Price: c.Price, Worst: c.Worst, Holds: c.Holds, Checks: c.Checks,
+		Note: c.Note, ClientID: c.ClientID,
+	}
 }
 
 // Changes is what one batch did, for the book to store in its transaction:

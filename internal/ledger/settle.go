@@ -42,7 +42,12 @@ func (b *batch) undoUnknown(op *Op) Result {
 		// The operation could not name its counters: the next one can.
 		return Result{Verdict: Carry, Reservation: r}
 	}
-	if _, ended := b.page.Ended[op.ID]; ended || r != nil {
+	ended, ok := b.page.Ended[op.ID]
+	switch {
+	case ended.Swept != nil && ended.Corrections == 0:
+		// No provider saw what the sweep has charged: it is corrected (RES-2).
+		return Result{Verdict: Carry, Reservation: ended.Swept}
+	case ok || r != nil:
 		return Result{Verdict: Already}
 	}
 	b.entomb(op)
@@ -108,6 +113,9 @@ func (b *batch) quarter(r *Reservation, total Amounts, requests int64) {
 func (b *batch) close(r *Reservation, kind EventKind, total Amounts, s *Settlement) {
 	delete(b.page.Open, r.ID)
 	b.page.Ended[r.ID] = Ending{Kind: kind}
+	if kind == EventSwept {
+		b.page.Ended[r.ID] = Ending{Kind: kind, Swept: r}
+	}
 	b.changes.Closed = append(b.changes.Closed, r)
 	call := Call{
 		ID: r.ID, Workspace: r.Workspace, Key: r.Subjects.Key, Outcome: kind.String(), At: r.At, Place: r.Place,
@@ -132,6 +140,10 @@ func (b *batch) endLate(op *Op) Result {
 		return Result{Verdict: Already}
 	}
 	r := op.Reservation
+	if s := ended.Swept; s != nil && (s.Model != r.Model || s.Provider != r.Provider || s.Worst != r.Worst || !op.knows(s)) {
+		// It was moved after its caller read it.
+		return Result{Verdict: Carry, Reservation: s}
+	}
 	swept := r.worstCase()
 	var attempts []Attempt
 	if op.Verb == Settle {
