@@ -42,6 +42,7 @@ type book struct {
 	open           map[ledger.ID]*ledger.Reservation
 	opened         map[ledger.ID]bool
 	ended          map[ledger.ID]ledger.Ending
+	calls          map[ledger.ID]*ledger.Call // of what was swept
 	events         []ledger.Event
 	quarters       map[quarterOf]ledger.QuarterSum
 	configurations [workspaces]*configuration
@@ -61,7 +62,7 @@ type quarterOf struct {
 func newBook(s *script, spoil flaw) *book {
 	b := &book{
 		counters: map[ledger.Counter]*ledger.State{}, open: map[ledger.ID]*ledger.Reservation{}, opened: map[ledger.ID]bool{},
-		ended: map[ledger.ID]ledger.Ending{}, quarters: map[quarterOf]ledger.QuarterSum{}, generations: map[string]int64{}, spoil: spoil,
+		ended: map[ledger.ID]ledger.Ending{}, calls: map[ledger.ID]*ledger.Call{}, quarters: map[quarterOf]ledger.QuarterSum{}, generations: map[string]int64{}, spoil: spoil,
 	}
 	for n := range b.configurations {
 		b.configure(n, begin(s.shape, n))
@@ -140,6 +141,9 @@ func (b *book) load(ops []*ledger.Op, at int64) *ledger.Page {
 			if r := b.open[id]; r != nil && r.Workspace == op.Workspace {
 				page.Open[id] = r
 			} else if ending, ok := b.ended[id]; ok {
+				if c := b.calls[id]; c != nil {
+					ending.Swept = c.Reservation()
+				}
 				page.Ended[id] = ending
 			}
 		})
@@ -194,6 +198,15 @@ func (b *book) keep(page *ledger.Page, changes *ledger.Changes) error {
 		b.ended[e.ID] = ending
 	}
 	b.events = append(b.events, changes.Events...)
+	for i := range changes.Calls {
+		if c := &changes.Calls[i]; b.ended[c.ID].Kind == ledger.EventSwept {
+			row := &ledger.Call{ID: c.ID, Workspace: c.Workspace, Key: c.Key, At: c.At, Model: c.Model, ClientID: c.ClientID}
+			if err := row.DecodeInto(c.Encode()); err != nil {
+				return fmt.Errorf("store call %s: %w", c.ID, err)
+			}
+			b.calls[c.ID] = row
+		}
+	}
 	for _, q := range changes.Quarters {
 		at := quarterOf{q.Workspace, q.Key, q.Quarter}
 		sum := b.quarters[at]

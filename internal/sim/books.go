@@ -102,7 +102,7 @@ func (w *world) settleUp() {
 		}
 	}
 	for _, q := range w.requests {
-		if what := q.judge(a, w.jumped); what != "" {
+		if what := q.judge(a); what != "" {
 			a.fail("what is sent is charged, what is not is not", "#%d %s", q.number, what)
 		}
 	}
@@ -118,13 +118,11 @@ func (w *world) settleUp() {
 
 // judge compares what a request was charged, all events together, with what it
 // owes. Its worst case stands for what nobody can know: it was lost with its
-// replica, or nobody ever ended it (RES-5). jumped: the clock ran ahead of holds
-// that had just begun, so a sweep may have come before the undo of a request
-// whose admission nobody could confirm; an undo by id alone corrects no sweep.
-func (q *request) judge(a *audit, jumped bool) string {
+// replica, or nobody ever ended it (RES-5).
+func (q *request) judge(a *audit) string {
 	net, row := a.net[q.id], a.admitted[q.id]
 	figures := fmt.Sprintf("charged %d, owes %d", net, q.owed)
-	unknown := row != nil && net == row.Worst.Spend && (q.lost || q.Ending == EndsNever || jumped && q.doubted)
+	unknown := row != nil && net == row.Worst.Spend && (q.lost || q.Ending == EndsNever)
 	switch {
 	case q.settled && net != q.owed:
 		return figures + " although its settlement was booked"

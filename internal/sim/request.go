@@ -31,7 +31,6 @@ type request struct {
 	// by the provider's own reckoning, once it has ended.
 	admitted, sent, ended bool
 	gone, lost, settled   bool
-	doubted               bool
 	owed                  int64
 }
 
@@ -134,7 +133,6 @@ func (q *request) unavailable(err error) {
 // it is undone is queued in the lane, and lost with it.
 func (q *request) doubt() {
 	q.over()
-	q.doubted = true
 	q.replica.doubtful = append(q.replica.doubtful, q)
 }
 

@@ -36,9 +36,7 @@ type world struct {
 	payments []*payment
 	serial   uint64
 	// calm: the script is over and nothing goes wrong any more.
-	calm bool
-	// jumped: the book's clock was once set ahead by much of a hold.
-	jumped bool
+	calm   bool
 	trace  []string
 	failed *Failure
 }
@@ -156,7 +154,6 @@ func (w *world) happen(e *Event) {
 	case Step:
 		w.tally.ClockSteps++
 		w.book.offset += e.Amount
-		w.jumped = w.jumped || e.Amount > holdMicros/4
 		for _, other := range w.replicas {
 			other.sweepAt = math.MaxInt64 // what it planned was by the old clock
 		}
