@@ -121,7 +121,7 @@ func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, er
 		return nil, err
 	}
 	if !changes.Empty() {
-		if err := b.store(page, changes, &rows, at); err != nil {
+		if err := b.store(page, changes, &rows); err != nil {
 			return nil, err
 		}
 	}

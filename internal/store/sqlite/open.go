@@ -190,6 +190,8 @@ func (w *writer) reservations() (shelf.Open, error) {
 		copy(id[:], bytes(v[1]))
 		r, err := ledger.DecodeReservation(id, text(v[0]), integer(v[2]), bytes(v[3]))
 		open[id] = r
+		w.numbers[id] = integer(v[4])
+		w.last = max(w.last, integer(v[4]))
 		return err
 	})
 	return open, err

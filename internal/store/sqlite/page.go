@@ -92,13 +92,10 @@ func (b *Book) keep(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows) {
 }
 
 // store writes a batch in one transaction; refusal records ride along.
-func (b *Book) store(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows, at int64) error {
+func (b *Book) store(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows) error {
 	riders := b.refusals.Take(refusalsPerWrite)
 	err := b.transact(func() error {
 		w := b.writer
-		if err := w.exec(sqlSetInstant, at); err != nil {
-			return err
-		}
 		if err := w.addRefusals(riders); err != nil {
 			return err
 		}
@@ -121,19 +118,22 @@ func (b *Book) store(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows, 
 
 func (w *writer) putReservations(rows *shelf.Rows) error {
 	for _, r := range rows.Insert {
-		if err := w.exec(sqlAddReservation, r.Workspace, r.ID[:], r.ExpiresAt, r.Encode()); err != nil {
+		w.last++
+		w.numbers[r.ID] = w.last
+		if err := w.exec(sqlAddReservation, w.last, r.Workspace, r.ID[:], r.ExpiresAt, r.Encode()); err != nil {
 			return err
 		}
 	}
 	for _, r := range rows.Update {
-		if err := w.exec(sqlSetReservation, r.Workspace, r.ID[:], r.ExpiresAt, r.Encode()); err != nil {
+		if err := w.exec(sqlSetReservation, w.numbers[r.ID], r.ExpiresAt, r.Encode()); err != nil {
 			return err
 		}
 	}
 	for _, r := range rows.Delete {
-		if err := w.exec(sqlDeleteReservation, r.Workspace, r.ID[:]); err != nil {
+		if err := w.exec(sqlDeleteReservation, w.numbers[r.ID]); err != nil {
 			return err
 		}
+		w.closed = append(w.closed, r.ID)
 	}
 	return nil
 }

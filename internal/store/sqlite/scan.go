@@ -53,8 +53,8 @@ func scanReservation(r row) (*ledger.Reservation, error) {
 	var workspace string
 	var id ledger.ID
 	var raw, body []byte
-	var expiresAt int64
-	if err := r.Scan(&workspace, &raw, &expiresAt, &body); err != nil {
+	var expiresAt, number int64
+	if err := r.Scan(&workspace, &raw, &expiresAt, &body, &number); err != nil {
 		return nil, known(err)
 	}
 	copy(id[:], raw)

@@ -10,8 +10,6 @@ const (
 	sqlCommit   = `COMMIT`
 	sqlRollback = `ROLLBACK`
 
-	sqlSetInstant = `UPDATE instant SET at = ? WHERE id = 1`
-
 	sqlCounter = `SELECT kind, settled, held, warned, at, state FROM counters
 WHERE workspace = ? AND lim = ? AND epoch = ? AND subject = ? AND win = ?`
 	sqlPutCounter = `INSERT INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
@@ -19,9 +17,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.kind, settled = excluded.settled,
 held = excluded.held, warned = excluded.warned, at = excluded.at, state = excluded.state`
 
-	sqlAddReservation    = `INSERT INTO reservations (workspace, id, expires_at, body) VALUES (?, ?, ?, ?)`
-	sqlSetReservation    = `UPDATE reservations SET expires_at = ?3, body = ?4 WHERE workspace = ?1 AND id = ?2`
-	sqlDeleteReservation = `DELETE FROM reservations WHERE workspace = ? AND id = ?`
+	sqlAddReservation    = `INSERT INTO reservations (seq, workspace, id, expires_at, body) VALUES (?, ?, ?, ?, ?)`
+	sqlSetReservation    = `UPDATE reservations SET expires_at = ?2, body = ?3 WHERE seq = ?1`
+	sqlDeleteReservation = `DELETE FROM reservations WHERE seq = ?`
 
 	sqlAddEvent = `INSERT INTO events (workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -80,8 +78,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlListAudit = `SELECT seq, workspace, at, actor, action, kind, id, name, before, after FROM audit
 WHERE workspace = ? AND seq < ? ORDER BY seq DESC LIMIT ?`
 
-	sqlInstant      = `SELECT at FROM instant WHERE id = 1`
-	sqlReservations = `SELECT workspace, id, expires_at, body FROM reservations ORDER BY workspace, id`
+	// A batch that is stored changes a counter, or opens or closes a reservation,
+	// which its call tells: no row of its own must be written for the instant.
+	sqlInstant = `SELECT max((SELECT coalesce(max(at), 0) FROM counters), (SELECT coalesce(max(ended_at), 0) FROM calls
+WHERE rowid = (SELECT max(rowid) FROM calls)))`
+	sqlReservations = `SELECT workspace, id, expires_at, body, seq FROM reservations ORDER BY workspace, id`
 	sqlHeld         = `SELECT workspace, lim, epoch, subject, win, held FROM counters WHERE held <> 0`
 	sqlCounters     = `SELECT workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state FROM counters
 ORDER BY workspace, lim, epoch, subject, win`

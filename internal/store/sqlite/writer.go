@@ -12,6 +12,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
 )
 
@@ -23,6 +24,11 @@ type writer struct {
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
 	fault func(commit func() error) error // tests lose commits with it
+	// numbers are the rows of open reservations, last the highest given; closed
+	// are those that the transaction deletes.
+	numbers map[ledger.ID]int64
+	last    int64
+	closed  []ledger.ID
 }
 
 var errDriver = errors.New("the SQLite driver lacks what the book needs")
@@ -32,7 +38,7 @@ func newWriter(ctx context.Context, connector driver.Connector) (*writer, error)
 	if err != nil {
 		return nil, fmt.Errorf("open the writing connection: %w", err)
 	}
-	return &writer{conn: conn, stmts: make(map[string]driver.Stmt)}, nil
+	return &writer{conn: conn, stmts: make(map[string]driver.Stmt), numbers: make(map[ledger.ID]int64)}, nil
 }
 
 func (w *writer) close() error {
@@ -121,6 +127,7 @@ func (w *writer) inTx(fn func() error) error {
 	if err := w.exec(sqlBegin); err != nil {
 		return errors.Join(store.ErrUnavailable, err)
 	}
+	w.closed = w.closed[:0]
 	if err := fn(); err != nil {
 		return w.rollback(err)
 	}
@@ -131,6 +138,9 @@ func (w *writer) inTx(fn func() error) error {
 	}
 	if err != nil {
 		return errors.Join(store.ErrUnknownOutcome, err)
+	}
+	for _, id := range w.closed {
+		delete(w.numbers, id)
 	}
 	return nil
 }

@@ -11,13 +11,6 @@ CREATE TABLE meta (
 -- +goose StatementEnd
 INSERT INTO meta (name, value) VALUES ('store_secret', randomblob(32));
 
--- The instant of the last batch.
-CREATE TABLE instant (
-  id INTEGER PRIMARY KEY CHECK (id = 1),
-  at INTEGER NOT NULL
-) STRICT;
-INSERT INTO instant (id, at) VALUES (1, 0);
-
 -- One sequence serves all workspaces; '' is what all of them share.
 CREATE TABLE generations (
   workspace  TEXT PRIMARY KEY,
@@ -77,12 +70,14 @@ CREATE TABLE counters (
 
 -- Open ones alone: settling is the deletion of the row. Rows of reservations and
 -- calls are long: in a table WITHOUT ROWID each would fill pages of its own.
+-- The book knows every open one and gives it a number: an index of the ids would
+-- be one more page to write in every batch.
 CREATE TABLE reservations (
+  seq        INTEGER PRIMARY KEY,
   workspace  TEXT NOT NULL,
   id         BLOB NOT NULL,
   expires_at INTEGER NOT NULL,
-  body       BLOB NOT NULL,
-  PRIMARY KEY (workspace, id)
+  body       BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE events (
