@@ -3,8 +3,10 @@
 package admit
 
 import (
+	"slices"
 	"sync"
 
+	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/tenant"
 )
@@ -16,26 +18,53 @@ const maxCompiled = 10_000
 // once it is read, nor is a workspace, so neither are their checks.
 type compiled struct {
 	mu   sync.RWMutex
-	keys map[*tenant.Key]*limit.Compiled
+	keys map[*tenant.Key]*checkList
 }
 
-func newCompiled() *compiled { return &compiled{keys: map[*tenant.Key]*limit.Compiled{}} }
+// checkList are a key's checks, apart and in one list.
+type checkList struct {
+	limit.Compiled
+	all []ledger.Check
+}
+
+func newCompiled() *compiled { return &compiled{keys: map[*tenant.Key]*checkList{}} }
+
+func compile(s *Snapshot, k *tenant.Key) *checkList {
+	c := &checkList{Compiled: limit.Compile(limit.Subject{Workspace: s.Workspace, Key: k, Zone: s.Zone})}
+	c.all = append(append(make([]ledger.Check, 0, len(c.Before)+len(c.After)), c.Before...), c.After...)
+	return c
+}
+
+// with is the list with a check 3 that refuses at its place, nil for none. The
+// shared list is given out as it is when nothing in it is named anew for each
+// request: the windows of fixed checks are.
+func (c *checkList) with(policy *ledger.Check) []ledger.Check {
+	fixed := slices.ContainsFunc(c.all, func(c ledger.Check) bool { return c.Kind == ledger.KindFixed })
+	if policy == nil && !fixed {
+		return c.all[:len(c.all):len(c.all)]
+	}
+	list := append(make([]ledger.Check, 0, len(c.all)+1), c.Before...)
+	if policy != nil {
+		list = append(list, *policy)
+	}
+	return append(list, c.After...)
+}
 
 // checks are the limits that apply to a key. The result is shared: callers copy
 // what they change.
-func (s *Snapshot) checks(k *tenant.Key) *limit.Compiled {
+func (s *Snapshot) checks(k *tenant.Key) *checkList {
 	s.compiled.mu.RLock()
 	c := s.compiled.keys[k]
 	s.compiled.mu.RUnlock()
 	if c != nil {
 		return c
 	}
-	fresh := limit.Compile(limit.Subject{Workspace: s.Workspace, Key: k, Zone: s.Zone})
+	fresh := compile(s, k)
 	s.compiled.mu.Lock()
 	defer s.compiled.mu.Unlock()
 	if len(s.compiled.keys) >= maxCompiled {
 		clear(s.compiled.keys)
 	}
-	s.compiled.keys[k] = &fresh
-	return &fresh
+	s.compiled.keys[k] = fresh
+	return fresh
 }

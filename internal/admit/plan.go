@@ -82,15 +82,15 @@ func Build(r Request) *Plan {
 		note.InputTokens, note.OutputBound, note.WorstNanos = planned.InputTokens, planned.OutputTokens, planned.Worst.Spend
 		note.Price = target.priced
 	}
-	op.Checks = append(make([]ledger.Check, 0, len(compiled.Before)+len(compiled.After)+1), compiled.Before...)
+	var policy *ledger.Check
 	if refused != nil {
 		p.policy = refused
 		note.Message = refused.Message
-		op.Checks = append(op.Checks, ledger.Check{
+		policy = &ledger.Check{
 			Kind: ledger.KindPolicy, Mode: ledger.Observe, Code: refused.Code, Name: "model policy", Scope: "key", Origin: "key",
-		})
+		}
 	}
-	op.Checks = append(op.Checks, compiled.After...)
+	op.Checks = compiled.with(policy)
 	op.Note, _ = json.Marshal(note) // strings, numbers and a row that was written: it cannot fail
 	p.Op = op
 	return p

@@ -5,7 +5,7 @@ package ledger
 // Encode packs a reservation, without its id, workspace and expiry, which its
 // row holds in columns.
 func (r *Reservation) Encode() []byte {
-	e := start(512)
+	e := start(1536)
 	e.strings(r.Process, r.Model, r.Provider, r.Price, r.ClientID)
 	e.ints(r.At, int64(r.Place), r.Generation, int64(r.Candidate))
 	e.bool(r.Tombstone)
@@ -77,7 +77,7 @@ func (v *Event) DecodeInto(b []byte) error {
 
 // Encode packs a call, without the columns that the call log is searched by.
 func (c *Call) Encode() []byte {
-	e := start(512)
+	e := start(2048)
 	e.ints(int64(c.Place), c.Generation, c.Spend, c.Tokens)
 	e.strings(c.Provider, c.Price)
 	e.subjects(c.Subjects)
