@@ -28,6 +28,12 @@ const (
 func (b *Book) checkpointing(ctx context.Context) {
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
+	var own *writer
+	defer func() {
+		if own != nil {
+			_ = own.close() // it has nothing to commit
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():
@@ -38,22 +44,21 @@ func (b *Book) checkpointing(ctx context.Context) {
 			continue
 		}
 		b.commits.Store(0)
-		if err := b.checkpoint(ctx); err != nil && ctx.Err() == nil && b.options.OnFlushError != nil {
+		var err error
+		if own == nil {
+			own, err = newWriter(ctx, b.connector)
+		}
+		if err == nil {
+			err = b.checkpoint(ctx, own)
+		}
+		if err != nil && ctx.Err() == nil && b.options.OnFlushError != nil {
 			b.options.OnFlushError(err)
 		}
 	}
 }
 
-func (b *Book) checkpoint(ctx context.Context) error {
-	w, err := newWriter(ctx, b.connector)
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	err = w.query(sqlCheckpointPassive, func([]driver.Value) error { return nil })
-	if closeErr := w.close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+func (b *Book) checkpoint(ctx context.Context, own *writer) error {
+	if err := own.query(sqlCheckpointPassive, func([]driver.Value) error { return nil }); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	b.mu.Lock()
