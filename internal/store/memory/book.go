@@ -142,12 +142,21 @@ func (b *Book) load(ops []*ledger.Op, at int64) *ledger.Page {
 		}, func(id ledger.ID) {
 			if r := b.open[id]; r != nil && r.Workspace == op.Workspace {
 				page.Open[id] = r
-			} else if ending, ok := b.ended[callKey{op.Workspace, id}]; ok {
+			} else if ending, ok := b.ending(callKey{op.Workspace, id}); ok {
 				page.Ended[id] = ending
 			}
 		})
 	}
 	return page
+}
+
+// ending tells how a reservation ended; with a swept one comes what was swept.
+func (b *Book) ending(key callKey) (ledger.Ending, bool) {
+	ending, ok := b.ended[key]
+	if call, known := b.calls[key]; ok && known && ending.Kind == ledger.EventSwept {
+		ending.Swept = call.Reservation()
+	}
+	return ending, ok
 }
 
 func (b *Book) keyQuarters(workspace, key string, from int64) []ledger.QuarterSum {

@@ -203,7 +203,23 @@ func (w *writer) ending(workspace string, id ledger.ID) (ledger.Ending, bool, er
 		}
 		return nil
 	}, workspace, id[:])
+	if err == nil && ending.Kind == ledger.EventSwept {
+		ending.Swept, err = w.swept(workspace, id)
+	}
 	return ending, ending.Kind != 0, err
+}
+
+// swept is a reservation as a sweep ended it, from its call; nil without one.
+func (w *writer) swept(workspace string, id ledger.ID) (r *ledger.Reservation, err error) {
+	err = w.query(sqlCall, func(v []driver.Value) error {
+		c := ledger.Call{ID: id, Workspace: workspace, Key: text(v[2]), At: integer(v[5]), Model: text(v[7]), ClientID: text(v[8])}
+		if err := c.DecodeInto(bytes(v[10])); err != nil {
+			return err
+		}
+		r = c.Reservation()
+		return nil
+	}, workspace, id[:])
+	return r, err
 }
 
 func (w *writer) keyQuarters(workspace, key string, from int64) ([]ledger.QuarterSum, error) {

@@ -210,6 +210,27 @@ func lateSettle(t *testing.T, d *desk) {
 	}
 }
 
+// lateOldCopy: who comes after a sweep with a copy from before a move corrects
+// what the sweep charged, not what his copy says (RES-2, ORD-4).
+func lateOldCopy(t *testing.T, d *desk) {
+	s := newShop("acme")
+	r := s.open(t, d, 8*dollar)
+	move := s.admit(d, "m2", 9*dollar)
+	move.Verb, move.Reservation = ledger.Move, r
+	moved := d.do(t, move)
+	if moved.Verdict != ledger.Admitted {
+		t.Fatalf("move: verdict %d", moved.Verdict)
+	}
+	d.do(t, s.end(ledger.Sweep, moved.Reservation))
+	d.clock.Advance(time.Minute)
+	together(callers, func(int) { d.do(t, s.settle(r, 3*dollar)) })
+	for c, state := range d.balanced(t).Counters {
+		if (c.Limit == "funds" || c.Limit == "days") && state.Settled != 3*dollar || state.Held != 0 {
+			t.Errorf("%+v: settled %d, held %d, want the real usage and nothing held", c, state.Settled, state.Held)
+		}
+	}
+}
+
 // movedSettle: what a failover has taken meanwhile is released too, though the
 // settlement names the holds of its admission (DIS-1, ORD-4).
 func movedSettle(t *testing.T, d *desk) {

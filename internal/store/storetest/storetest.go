@@ -69,6 +69,7 @@ func Run(t *testing.T, d Driver) {
 			run("EveryEndingReleasesWhatWasHeld", endings)
 			run("GenerationMakesOlderOperationsStale", staleGeneration)
 			run("ALateSettleCorrectsASweep", lateSettle)
+			run("ALateSettleOfAnOldCopyCorrectsWhatWasSwept", lateOldCopy)
 			run("AMovedReservationSettlesByAnOldCopy", movedSettle)
 			run("AnExpiredReservationIsListedAndSwept", expired)
 			run("ATopUpSentTwiceIsBookedOnce", topUpTwice)
