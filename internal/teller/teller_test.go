@@ -36,6 +36,50 @@ func open(t *testing.T, b teller.Book, o teller.Options) *teller.Teller {
 	return l
 }
 
+// inBoth runs a test with batches on the lane's goroutine alone, and on those of
+// the callers too.
+func inBoth(t *testing.T, test func(t *testing.T, inline bool)) {
+	for _, inline := range []bool{false, true} {
+		t.Run(fmt.Sprintf("inline=%t", inline), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, inline) })
+		})
+	}
+}
+
+// TestALoneCallersBatchRunsOnItsOwnGoroutine: nobody is waked for it, and Stop
+// waits for it, though it began before.
+func TestALoneCallersBatchRunsOnItsOwnGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gated()
+		l := teller.New(g, teller.Options{Inline: true, OutcomeUnknown: unknown})
+		l.Start()
+		answered := make(chan ledger.Result, 1)
+		go func() {
+			r, err := l.Submit(t.Context(), admit(1))
+			if err != nil {
+				t.Error(err)
+			}
+			answered <- r
+		}()
+		<-g.entered
+		stopped := make(chan error, 1)
+		go func() { stopped <- l.Stop(context.Background()) }()
+		synctest.Wait()
+		select {
+		case err := <-stopped:
+			t.Fatalf("Stop did not wait for a batch under way: %v", err)
+		default:
+		}
+		close(g.pass)
+		if r := <-answered; r.Verdict != ledger.Admitted {
+			t.Errorf("verdict %d", r.Verdict)
+		}
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func submit(t *testing.T, l *teller.Teller, op *ledger.Op, want ledger.Verdict) *ledger.Reservation {
 	t.Helper()
 	r, err := l.Submit(t.Context(), op)
@@ -67,9 +111,9 @@ func (g *gate) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, er
 }
 
 func TestManyCallersNeverPassALimitAndAllAreSettled(t *testing.T) {
-	for _, lanes := range []int{1, 4} {
+	for _, o := range []teller.Options{{Lanes: 1}, {Lanes: 4}, {Lanes: 1, Inline: true}, {Lanes: 4, Inline: true}} {
 		b := newBook()
-		l := open(t, b, teller.Options{Lanes: lanes})
+		l := open(t, b, o)
 		var admitted, most atomic.Int64
 		var work sync.WaitGroup
 		for n := range 400 {
@@ -99,9 +143,9 @@ func TestManyCallersNeverPassALimitAndAllAreSettled(t *testing.T) {
 }
 
 func TestWhileOneBatchCommitsTheNextOneGathers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBoth(t, func(t *testing.T, inline bool) {
 		g := gated()
-		l := open(t, g, teller.Options{})
+		l := open(t, g, teller.Options{Inline: inline})
 		var work sync.WaitGroup
 		for n := range 11 {
 			work.Go(func() { submit(t, l, admit(n+1), ledger.Admitted) })
@@ -177,10 +221,10 @@ func TestACallerWhoGoesAwayLeavesNothingBehind(t *testing.T) {
 
 func TestWithTheStoreDownAdmissionsFailAtOnceAndSettlementsWait(t *testing.T) {
 	// RES-8.
-	synctest.Test(t, func(t *testing.T) {
+	inBoth(t, func(t *testing.T, inline bool) {
 		b := newBook()
 		var failed, closed atomic.Int64
-		l := open(t, b, teller.Options{Hooks: teller.Hooks{
+		l := open(t, b, teller.Options{Inline: inline, Hooks: teller.Hooks{
 			Failed: func(int, error) { failed.Add(1) },
 			Closed: func(_ int, is bool) {
 				if is {
@@ -362,7 +406,7 @@ func (trivial) Apply(_ context.Context, ops []*ledger.Op) ([]ledger.Result, erro
 func BenchmarkTeller(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			l := teller.New(trivial{}, teller.Options{})
+			l := teller.New(trivial{}, teller.Options{Inline: true})
 			l.Start()
 			op := admit(1, slots(1))
 			var left atomic.Int64
