@@ -282,7 +282,6 @@ func (t *Teller) run(l *lane) {
 	stop := l.stop
 	for t.ctx.Err() == nil {
 		now := t.options.Clock.Now()
-		batch, until := (*Batch)(nil), int64(Never)
 		l.mu.Lock()
 		if l.busy {
 			l.parked = true
@@ -292,7 +291,7 @@ func (t *Teller) run(l *lane) {
 			}
 			continue
 		}
-		batch, until = l.machine.Next(now)
+		batch, until := l.machine.Next(now)
 		l.busy = batch != nil
 		if batch == nil && stop == nil && l.blocked == 0 && l.machine.Idle() {
 			// Under the lock: a Post that comes later is refused, not lost.
