@@ -11,8 +11,8 @@ import (
 )
 
 // stopPatience bounds what still runs after a signal; what the server allows
-// its requests is its own, shorter setting (STO-4).
-const stopPatience = 10 * time.Minute
+// its requests is its own, shorter setting of at most an hour (STO-4).
+const stopPatience = 90 * time.Minute
 
 type serveCmd struct {
 	Config      string `short:"c" default:"weir.yaml" placeholder:"FILE" help:"Configuration file."`
