@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 budgets=(
 	static:3
 	unit:5
-	fuzz:3
+	fuzz:5
 	clients:4
 	binary:3
 )
