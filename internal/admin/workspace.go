@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/tenant"
 )
@@ -19,10 +20,10 @@ import (
 // The kinds of objects. A workspace's object lies in the workspace itself; its
 // name is found by a shared object of kind workspace_name with the same id.
 const (
-	KindWorkspace = "workspace"
-	KindKey       = store.KindKey
-	KindProvider  = "provider"
-	KindModel     = "model"
+	KindWorkspace = tenant.KindWorkspace
+	KindKey       = tenant.KindKey
+	KindProvider  = route.KindProvider
+	KindModel     = route.KindModel
 
 	kindWorkspaceName = "workspace_name"
 	kindIdempotency   = "idempotency"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/tenant"
 )
 
 // What every driver's errors wrap. Any other error of a book means "could not
@@ -65,7 +66,7 @@ type Sweepable interface {
 
 // KindKey is the kind of objects that are API keys: Since leaves them out of a
 // first load, because there may be any number of them (KEY-2).
-const KindKey = "key"
+const KindKey = tenant.KindKey
 
 // Object is one piece of configuration. Body is JSON, strictly decoded by the
 // domain package that owns the kind.
