@@ -30,6 +30,8 @@ var families = []struct {
 	{"document", leaf},
 
 	{"tenant", domain},
+	{"budget", domain},
+	{"rule", domain},
 	{"call", domain},
 	{"price", domain},
 	{"route", domain},

@@ -33,10 +33,21 @@ type Key struct {
 	MaxOutputTokens *int64 // nil or 0: none (SPEC KEY-6)
 	Caps            Caps
 	Limits          RuntimeLimits
+	// AttributeUsers says where a request may name its end user: "" nowhere,
+	// AttributeHeader or AttributeBody (SPEC KEY-7). RequireUser refuses one that
+	// names none.
+	AttributeUsers string
+	RequireUser    bool
 	// FromTemplate maps each field that was copied from the workspace's
 	// template to the date of the copy (SPEC KEY-4).
 	FromTemplate map[string]string
 }
+
+// Where a key's requests may name their end user (SPEC KEY-7).
+const (
+	AttributeHeader = "header" // X-Weir-User
+	AttributeBody   = "body"   // also user or metadata.user_id
+)
 
 // Caps are a key's spend caps over trailing calendar days; nil and 0 are both
 // unlimited (SPEC section 5).

@@ -22,6 +22,19 @@ const (
 	PrepaidHold = "prepaid_hold" // the worst case is held in advance
 )
 
+// What a hard budget does with a request whose worst case does not fit (SPEC
+// BUD-10).
+const (
+	Refuse = "refuse"
+	Shrink = "shrink" // lowers its output bound to what fits
+)
+
+// Defaults of a workspace (SPEC BUD-10, KEY-7).
+const (
+	DefaultShrinkFloor = 1024
+	DefaultMaxUsers    = 1_000_000
+)
+
 // DefaultWorkspace is the name of the workspace that a first start makes.
 const DefaultWorkspace = "default"
 
@@ -46,6 +59,15 @@ type Workspace struct {
 	KeyTemplate   *Template                // nil: none
 	BudgetRefusal int                      // 429 or 402 (SPEC ERR-7)
 	HideAmounts   bool                     // refusals name no amounts (SPEC ERR-1)
+	// HoldOutputTokens bounds what budgets and token rules hold for a request's
+	// output; 0: its worst case. OnShort (Refuse or Shrink) is what hard budgets
+	// do that say nothing, ShrinkFloor the least output bound that Shrink goes
+	// down to (SPEC BUD-10).
+	HoldOutputTokens int64
+	OnShort          string
+	ShrinkFloor      int64
+	// MaxUsers bounds the users that requests may name (SPEC KEY-7).
+	MaxUsers int64
 	// Inherit says that the shared providers, models, routes and prices can be
 	// used here (SPEC 14).
 	Inherit bool
@@ -54,7 +76,10 @@ type Workspace struct {
 // NewWorkspace returns a workspace with every default: enterprise, open, UTC,
 // no limits, inheriting.
 func NewWorkspace(id, name string) *Workspace {
-	return &Workspace{ID: id, Name: name, Type: Enterprise, Funds: Open, BudgetRefusal: 429, Inherit: true}
+	return &Workspace{
+		ID: id, Name: name, Type: Enterprise, Funds: Open, BudgetRefusal: 429, Inherit: true,
+		OnShort: Refuse, ShrinkFloor: DefaultShrinkFloor, MaxUsers: DefaultMaxUsers,
+	}
 }
 
 // RuntimeLimits are the limits of one layer (SPEC section 5). For a workspace
