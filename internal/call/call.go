@@ -60,6 +60,8 @@ type Call struct {
 	// User is the end user named in the body, unchecked: whether it counts is
 	// the key's affair (KEY-7).
 	User string
+	// MetadataUser is the one in the body's metadata, likewise unchecked.
+	MetadataUser string
 	// StateIDs are the ids in the body that point at state kept by a provider;
 	// each must be known to this workspace (DIS-8).
 	StateIDs []string

@@ -30,7 +30,7 @@ const (
 var chatMembers = [...]string{
 	"model", "messages", "tools", "functions", "response_format", "prediction",
 	"max_tokens", "max_completion_tokens", "n", "best_of",
-	"stream", "stream_options", "service_tier", "user",
+	"stream", "stream_options", "service_tier", "user", "metadata",
 }
 
 // refusedMembers name an address, a credential or further models, none of which
@@ -42,7 +42,7 @@ var refusedMembers = [...]string{"api_base", "base_url", "api_key", "models", "f
 // other member counts as prompt text, because servers of this protocol have
 // members of their own that do reach the model ("documents", "chat_template").
 var chatSettings = [...]string{
-	"audio", "frequency_penalty", "function_call", "logit_bias", "logprobs", "metadata", "modalities",
+	"audio", "frequency_penalty", "function_call", "logit_bias", "logprobs", "modalities",
 	"parallel_tool_calls", "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning",
 	"reasoning_effort", "safety_identifier", "seed", "stop", "store", "temperature", "tool_choice",
 	"top_logprobs", "top_p", "verbosity", "web_search_options",
@@ -149,6 +149,8 @@ func (d *chatDecoder) member(key []byte) {
 		d.call.ServiceTier = d.stringMember(name)
 	case "user":
 		d.call.User = d.stringMember(name)
+	case "metadata":
+		d.metadata()
 	}
 }
 
@@ -268,6 +270,29 @@ func (d *chatDecoder) streamOptions() {
 		default:
 			seen = true
 			d.call.WantsStreamUsage = !d.null() && d.boolean(param)
+		}
+	})
+}
+
+// metadata is read for its user_id alone (KEY-7).
+func (d *chatDecoder) metadata() {
+	if d.peek() != '{' {
+		d.wrongType("metadata", "an object")
+		return
+	}
+	const param = "metadata.user_id"
+	seen := false
+	d.object(func(key []byte) {
+		switch {
+		case string(key) != "user_id":
+			d.skip()
+		case seen:
+			d.refuse(param, "%s stands twice", param)
+		default:
+			seen = true
+			if !d.null() {
+				d.call.MetadataUser = d.stringMember(param)
+			}
 		}
 	})
 }
