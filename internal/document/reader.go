@@ -115,6 +115,25 @@ func (r *Reader) Add(err error) {
 	}
 }
 
+// AddRest is Add for the check of what was read just now: it leaves out what is
+// wrong with fields of which something is said already.
+func (r *Reader) AddRest(err error) {
+	problems, ok := err.(Problems) //nolint:errorlint // wrapped problems would be one problem
+	if !ok {
+		r.Add(err)
+		return
+	}
+	said := map[string]bool{}
+	for i := range r.problems {
+		said[r.problems[i].Path] = true
+	}
+	for _, p := range problems {
+		if p.Path == "" || !said[Join(r.path, p.Path)] {
+			r.blame(p)
+		}
+	}
+}
+
 // Node returns a field as it stands, nil when the document has none.
 func (r *Reader) Node(field string) *Node {
 	r.asked[field] = true

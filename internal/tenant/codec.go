@@ -42,7 +42,11 @@ func (w *Workspace) Fields(r *document.Reader) {
 	w.readTemplate(r)
 	w.readRefusal(r)
 	r.Bool("hide_amounts", &w.HideAmounts)
-	r.Later("cache", "hold_output_tokens", "on_short", "shrink_floor", "max_users", "local_rate_limit", "remote_rate_limit", "webhooks")
+	r.Int("hold_output_tokens", &w.HoldOutputTokens, 0, MaxTokens)
+	r.Choice("on_short", &w.OnShort, Refuse, Shrink)
+	r.Int("shrink_floor", &w.ShrinkFloor, 1, MaxTokens)
+	r.Int("max_users", &w.MaxUsers, 1, MaxUsersBound)
+	r.Later("cache", "remote_rate_limit", "webhooks")
 	r.Add(w.Validate())
 }
 
@@ -65,7 +69,7 @@ func (w *Workspace) readTemplate(r *document.Reader) {
 	r.Object("key_template", func(r *document.Reader) {
 		var t Template
 		t.shape().read(r)
-		r.Later("budgets", "attribute_users", "require_user")
+		r.Refuse("a template has no budgets: a budget of the workspace with scope: key and no subject counts each key for itself", "budgets")
 		w.KeyTemplate = &t
 	})
 }
@@ -103,6 +107,7 @@ func (w *Workspace) Validate() error {
 	if w.BudgetRefusal != 402 && w.BudgetRefusal != 429 {
 		problems.Add("budget_refusal", "must be 402 or 429")
 	}
+	w.checkHolds(&problems)
 	w.Limits.check("limits", &problems)
 	for _, kind := range []string{Personal, Enterprise} {
 		defaults := w.TypeDefaults[kind]
@@ -116,6 +121,23 @@ func (w *Workspace) Validate() error {
 		}
 	}
 	return problems.Err()
+}
+
+// checkHolds checks what budgets hold, and how many users there may be (SPEC
+// BUD-10, KEY-7).
+func (w *Workspace) checkHolds(problems *document.Problems) {
+	if w.HoldOutputTokens < 0 || w.HoldOutputTokens > MaxTokens {
+		problems.Add("hold_output_tokens", "must be from 0 to %d", int64(MaxTokens))
+	}
+	if w.OnShort != Refuse && w.OnShort != Shrink {
+		problems.Add("on_short", "must be %s or %s", Refuse, Shrink)
+	}
+	if w.ShrinkFloor < 1 || w.ShrinkFloor > MaxTokens {
+		problems.Add("shrink_floor", "must be from 1 to %d", int64(MaxTokens))
+	}
+	if w.MaxUsers < 1 || w.MaxUsers > MaxUsersBound {
+		problems.Add("max_users", "must be from 1 to %d", int64(MaxUsersBound))
+	}
 }
 
 // Read reads a key as somebody declares or changes it, over the values that
@@ -146,7 +168,6 @@ func (k *Key) Fields(r *document.Reader) {
 		}
 		return nil
 	}, func() { k.ExpiresAt = 0 })
-	r.Later("budgets", "attribute_users", "require_user")
 }
 
 // DecodeWorkspace reads what EncodeWorkspace wrote. ID and Name are the
@@ -211,6 +232,8 @@ type shapeForm struct {
 	MaxOutputTokens *int64      `json:"max_output_tokens,omitempty"`
 	Caps            *capsForm   `json:"caps,omitempty"`
 	Limits          *limitsForm `json:"limits,omitempty"`
+	AttributeUsers  string      `json:"attribute_users,omitempty"`
+	RequireUser     bool        `json:"require_user,omitempty"`
 }
 
 type keyForm struct {
@@ -233,6 +256,10 @@ type workspaceForm struct {
 	KeyTemplate   *shapeForm             `json:"key_template,omitempty"`
 	BudgetRefusal int                    `json:"budget_refusal"`
 	HideAmounts   bool                   `json:"hide_amounts,omitempty"`
+	HoldOutput    int64                  `json:"hold_output_tokens,omitempty"`
+	OnShort       string                 `json:"on_short,omitempty"`     // absent: Refuse
+	ShrinkFloor   int64                  `json:"shrink_floor,omitempty"` // absent: the default
+	MaxUsers      int64                  `json:"max_users,omitempty"`    // absent: the default
 	Inherit       bool                   `json:"inherit"`
 }
 
@@ -241,6 +268,8 @@ func EncodeWorkspace(w *Workspace) ([]byte, error) {
 	form := workspaceForm{
 		Type: w.Type, Funds: w.Funds, CreditLine: decimal(&w.CreditLine), Zone: w.Zone, ZoneEpoch: w.ZoneEpoch,
 		Limits: w.Limits.form(), BudgetRefusal: w.BudgetRefusal, HideAmounts: w.HideAmounts, Inherit: w.Inherit,
+		HoldOutput: w.HoldOutputTokens, OnShort: unless(w.OnShort, Refuse),
+		ShrinkFloor: unless(w.ShrinkFloor, DefaultShrinkFloor), MaxUsers: unless(w.MaxUsers, DefaultMaxUsers),
 	}
 	if w.CreditLine == 0 {
 		form.CreditLine = ""
@@ -259,6 +288,16 @@ func EncodeWorkspace(w *Workspace) ([]byte, error) {
 		form.KeyTemplate = &template
 	}
 	return encodeForm("a workspace", form)
+}
+
+// unless is a value, or nothing where it is the default: so a workspace that was
+// stored before a field existed has the same form as one that leaves it out.
+func unless[T comparable](value, standard T) T {
+	if value == standard {
+		var none T
+		return none
+	}
+	return value
 }
 
 // EncodeKey writes a key's JSON form, the same for equal ones.
@@ -282,6 +321,7 @@ func (s shape) form() shapeForm {
 	form := shapeForm{
 		Team: *s.team, Project: *s.project, Plan: *s.plan,
 		AllowedModels: *s.allowedModels, MaxOutputTokens: *s.maxOutputTokens, Limits: s.limits.form(),
+		AttributeUsers: *s.attributeUsers, RequireUser: *s.requireUser,
 	}
 	if *s.caps != (Caps{}) {
 		form.Caps = &capsForm{Day: decimal(s.caps.Day), SevenDay: decimal(s.caps.SevenDay), ThirtyDay: decimal(s.caps.ThirtyDay)}

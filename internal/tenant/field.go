@@ -13,6 +13,7 @@ import (
 const (
 	MaxRate          = 1_000_000_000_000 // rpm, tpm and concurrency
 	MaxTokens        = 1_000_000_000     // of one request
+	MaxUsersBound    = 1_000_000_000     // of max_users
 	MaxAllowedModels = 1_000
 )
 
@@ -23,14 +24,16 @@ type shape struct {
 	maxOutputTokens     **int64
 	caps                *Caps
 	limits              *RuntimeLimits
+	attributeUsers      *string
+	requireUser         *bool
 }
 
 func (k *Key) shape() shape {
-	return shape{&k.Team, &k.Project, &k.Plan, &k.AllowedModels, &k.MaxOutputTokens, &k.Caps, &k.Limits}
+	return shape{&k.Team, &k.Project, &k.Plan, &k.AllowedModels, &k.MaxOutputTokens, &k.Caps, &k.Limits, &k.AttributeUsers, &k.RequireUser}
 }
 
 func (t *Template) shape() shape {
-	return shape{&t.Team, &t.Project, &t.Plan, &t.AllowedModels, &t.MaxOutputTokens, &t.Caps, &t.Limits}
+	return shape{&t.Team, &t.Project, &t.Plan, &t.AllowedModels, &t.MaxOutputTokens, &t.Caps, &t.Limits, &t.AttributeUsers, &t.RequireUser}
 }
 
 // fields lists the paths of what a template can hold, each with a function that
@@ -49,6 +52,8 @@ func (s shape) fields() []field {
 		{"limits.rpm", func(from shape) bool { return copySet(&s.limits.RPM, from.limits.RPM) }},
 		{"limits.tpm", func(from shape) bool { return copySet(&s.limits.TPM, from.limits.TPM) }},
 		{"limits.concurrency", func(from shape) bool { return copySet(&s.limits.Concurrency, from.limits.Concurrency) }},
+		{"attribute_users", func(from shape) bool { return copyText(s.attributeUsers, from.attributeUsers) }},
+		{"require_user", func(from shape) bool { return copyTrue(s.requireUser, from.requireUser) }},
 	}
 }
 
@@ -65,6 +70,14 @@ func copyText(into, from *string) bool {
 	return true
 }
 
+func copyTrue(into, from *bool) bool {
+	if !*from {
+		return false
+	}
+	*into = true
+	return true
+}
+
 func copySet[T any](into **T, from *T) bool {
 	if from == nil {
 		return false
@@ -78,19 +91,29 @@ func (s shape) read(r *document.Reader) {
 	r.String("team", s.team)
 	r.String("project", s.project)
 	r.String("plan", s.plan)
-	list := *s.allowedModels
-	var models []string
-	if list != nil {
-		models = *list
-	}
-	r.Strings("allowed_models", &models, MaxAllowedModels)
-	*s.allowedModels = nil
-	if models != nil {
-		*s.allowedModels = &models
-	}
+	readModels(r, s.allowedModels)
 	r.OptInt("max_output_tokens", s.maxOutputTokens, 0, MaxTokens)
 	readCaps(r, s.caps)
 	readLimits(r, "limits", s.limits)
+	if n := r.Node("attribute_users"); n != nil && n.Kind == document.Null {
+		*s.attributeUsers = ""
+	} else {
+		r.Choice("attribute_users", s.attributeUsers, AttributeHeader, AttributeBody)
+	}
+	r.Bool("require_user", s.requireUser)
+}
+
+// readModels reads a list of allowed models: null is all, an empty list none.
+func readModels(r *document.Reader, into **[]string) {
+	var models []string
+	if *into != nil {
+		models = **into
+	}
+	r.Strings("allowed_models", &models, MaxAllowedModels)
+	*into = nil
+	if models != nil {
+		*into = &models
+	}
 }
 
 func readCaps(r *document.Reader, caps *Caps) {
@@ -138,9 +161,25 @@ func (s shape) check(w *Workspace, problems *document.Problems) {
 		checkSubject(subject.path, subject.name, problems)
 	}
 	if *s.plan != "" {
-		problems.Add("plan", "plans are not available in this version: leave it out")
+		if err := ValidPlanName(*s.plan); err != nil {
+			problems.Add("plan", "%v", err)
+		}
 	}
-	if list := *s.allowedModels; list != nil {
+	if a := *s.attributeUsers; a != "" && a != AttributeHeader && a != AttributeBody {
+		problems.Add("attribute_users", "must be %s or %s", AttributeHeader, AttributeBody)
+	}
+	checkModels(*s.allowedModels, *s.maxOutputTokens, problems)
+	s.caps.check(problems)
+	s.limits.check("limits", problems)
+	if w != nil {
+		s.limits.below(w, problems)
+	}
+}
+
+// checkModels adds what is wrong with a list of allowed models and an output
+// maximum.
+func checkModels(list *[]string, maxOutputTokens *int64, problems *document.Problems) {
+	if list != nil {
 		if len(*list) > MaxAllowedModels {
 			problems.Add("allowed_models", "has %d items, more than %d", len(*list), MaxAllowedModels)
 		}
@@ -150,13 +189,8 @@ func (s shape) check(w *Workspace, problems *document.Problems) {
 			}
 		}
 	}
-	if n := *s.maxOutputTokens; n != nil && (*n < 0 || *n > MaxTokens) {
+	if n := maxOutputTokens; n != nil && (*n < 0 || *n > MaxTokens) {
 		problems.Add("max_output_tokens", "must be from 0 to %d", int64(MaxTokens))
-	}
-	s.caps.check(problems)
-	s.limits.check("limits", problems)
-	if w != nil {
-		s.limits.below(w, problems)
 	}
 }
 

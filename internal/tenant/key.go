@@ -70,6 +70,8 @@ type Template struct {
 	MaxOutputTokens     *int64
 	Caps                Caps
 	Limits              RuntimeLimits
+	AttributeUsers      string
+	RequireUser         bool
 }
 
 // ApplyTemplate copies what the template has into the fields of a new key that
@@ -136,6 +138,9 @@ func (k *Key) Validate(w *Workspace) error {
 		problems.Add("expires_at", "must be an instant before the year 10000")
 	}
 	k.shape().check(w, &problems)
+	if k.RequireUser && k.AttributeUsers == "" && k.User == "" {
+		problems.Add("require_user", "nothing names a user, so every request would be refused: add attribute_users or user")
+	}
 	return problems.Err()
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/internal/document"
 )
@@ -17,6 +19,9 @@ const (
 	MaxKeyName       = 100
 	MaxWorkspaceName = 64
 )
+
+// MaxLimitName bounds the name of a budget or rate rule, in characters.
+const MaxLimitName = 100
 
 // wildcard ends an entry of a model list that stands for every model below a
 // prefix: "acme/*".
@@ -53,6 +58,27 @@ func ValidKeyName(name string) error {
 		}
 	}
 	if strings.TrimSpace(name) != name {
+		return errors.New("must not begin or end with a space")
+	}
+	return nil
+}
+
+// ValidPlanName tells what is wrong with the name of a plan.
+func ValidPlanName(name string) error { return ValidSubject(name) }
+
+// ValidLimitName tells what is wrong with the name of a budget or rate rule: 1
+// to 100 printable characters of any script, no space at either end (SPEC
+// RAT-7). Nothing invisible may stand in one, and no space but the ordinary.
+func ValidLimitName(name string) error {
+	if name == "" || utf8.RuneCountInString(name) > MaxLimitName {
+		return fmt.Errorf("must have 1 to %d characters", MaxLimitName)
+	}
+	for _, c := range name {
+		if c == utf8.RuneError || !unicode.IsPrint(c) {
+			return errors.New("must have printable characters only")
+		}
+	}
+	if strings.Trim(name, " ") != name {
 		return errors.New("must not begin or end with a space")
 	}
 	return nil

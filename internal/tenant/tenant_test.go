@@ -372,7 +372,7 @@ func TestAKeyIsValidatedWhereverItCameFrom(t *testing.T) {
 		"team":              {Team: "a b"},
 		"project":           {Project: strings.Repeat("p", 129)},
 		"user":              {User: "ä"},
-		"plan":              {Plan: "intern"},
+		"plan":              {Plan: "in tern"},
 		"allowed_models[1]": {AllowedModels: &[]string{"a", "*"}},
 		"max_output_tokens": {MaxOutputTokens: number(-1)},
 		"caps.day":          {Caps: tenant.Caps{Day: dollars(-1)}},
