@@ -49,7 +49,8 @@ func (op *Op) recall(r *Reservation, chosen int) []Reading {
 	for i := range r.Checks {
 		check := &r.Checks[i]
 		readings[i] = Reading{
-			Used: check.Used, Held: check.Held, Wanted: check.Wanted, ResetsAt: check.ResetsAt, Pass: check.Pass,
+			Amount: check.Amount, Used: check.Used, Held: check.Held, Wanted: check.Wanted,
+			ResetsAt: check.ResetsAt, Pass: check.Pass,
 		}
 		if i < len(op.Checks) {
 			readings[i].Check = &op.Checks[i]
@@ -139,11 +140,31 @@ func (b *batch) open(op *Op, chosen int, readings []Reading) *Reservation {
 		ID: op.ID, Workspace: op.Workspace, Process: op.Process,
 		At: b.at, Place: b.place, ExpiresAt: b.at + op.HoldMicros, Generation: op.Generation,
 		Subjects: op.Subjects, Model: c.Model, Provider: c.Provider, Price: c.Price,
-		Candidate: int32(chosen), Worst: c.Wants, Checks: recordChecks(readings), Note: op.Note, ClientID: op.ClientID,
+		Candidate: int32(chosen), Worst: c.worst(), Checks: recordChecks(readings), Note: op.Note, ClientID: op.ClientID,
 	}
+	b.flows = make([]Flow, 0, flowing(op.Checks)+flowing(c.Checks))
 	r.Holds = b.takeAll(op.Checks, c, false, make([]Hold, 0, len(op.Checks)+len(c.Checks)))
 	r.Holds = b.takeAll(c.Checks, c, true, r.Holds)
+	r.Flows = b.flows
 	return r
+}
+
+// flowing counts the checks that take from a bucket or a window.
+func flowing(list []Check) (n int) {
+	for i := range list {
+		if list[i].Kind.flows() {
+			n++
+		}
+	}
+	return n
+}
+
+// worst is what a sweep of the candidate's reservation charges.
+func (c *Candidate) worst() Amounts {
+	if c.Worst == (Amounts{}) {
+		return c.Wants
+	}
+	return c.Worst
 }
 
 // refuse records why. An operation sent again leaves a tombstone, on which a
@@ -157,9 +178,11 @@ func (b *batch) refuse(op *Op, result *Result) {
 	}
 	if len(op.Candidates) > 0 {
 		c := &op.Candidates[result.Candidate]
-		call.Model, call.Provider, call.Price, call.Worst = c.Model, c.Provider, c.Price, c.Wants
+		call.Model, call.Provider, call.Price, call.Worst = c.Model, c.Provider, c.Price, c.worst()
 	}
-	b.changes.Refused = append(b.changes.Refused, call)
+	if !op.Quiet {
+		b.changes.Refused = append(b.changes.Refused, call)
+	}
 	if op.Again {
 		b.entomb(op)
 	}
@@ -180,7 +203,7 @@ func recordChecks(readings []Reading) []CheckRecord {
 		r, c := &readings[i], readings[i].Check
 		out[i] = CheckRecord{
 			Counter: c.Counter, Kind: c.Kind, Mode: c.Mode, Wants: c.Wants, Code: string(c.Code),
-			Name: c.Name, Scope: c.Scope, Origin: c.Origin, Amount: c.Amount, Credit: c.Credit,
+			Name: c.Name, Scope: c.Scope, Origin: c.Origin, Amount: r.Amount, Credit: c.Credit,
 			Used: r.Used, Held: r.Held, Wanted: r.Wanted, ResetsAt: r.ResetsAt, Span: c.Span, Pass: r.Pass,
 		}
 	}

@@ -13,6 +13,7 @@ func (r *Reservation) Encode() []byte {
 	e.subjects(r.Subjects)
 	e.amounts(r.Worst)
 	e.holds(r.Holds)
+	e.flows(r.Flows)
 	e.checks(r.Checks)
 	e.bytes(r.Note)
 	return e.b
@@ -31,7 +32,7 @@ func DecodeReservation(id ID, workspace string, expiresAt int64, b []byte) (*Res
 	r.Place, r.Candidate = int32(place), int32(candidate)
 	r.Tombstone, r.SlotsFreed = d.bool(), d.bool()
 	r.Subjects, r.Worst = d.subjects(), d.amounts()
-	r.Holds, r.Checks = d.holds(workspace), d.checks(workspace)
+	r.Holds, r.Flows, r.Checks = d.holds(workspace), d.flows(), d.checks(workspace)
 	r.Note = d.bytes()
 	return r, d.end("reservation")
 }
@@ -45,11 +46,13 @@ func (v *Event) Encode() []byte {
 	e.bytes(v.Detail)
 	e.uint(uint64(len(v.Charges)))
 	for i := range v.Charges {
-		c := &v.Charges[i]
-		e.counter(c.Counter)
-		e.byte(byte(c.Kind))
-		e.bool(c.Credit)
-		e.int(c.Amount)
+		e.charge(&v.Charges[i])
+	}
+	e.uint(uint64(len(v.Flows)))
+	for i := range v.Flows {
+		e.counter(v.Flows[i].Counter)
+		e.byte(byte(v.Flows[i].Kind))
+		e.flow(&v.Flows[i].Flow, 0)
 	}
 	return e.b
 }
@@ -66,8 +69,14 @@ func (v *Event) DecodeInto(b []byte) error {
 	v.Detail = d.bytes()
 	v.Charges = nil
 	for range d.count() {
-		c := Charge{Counter: d.counter(v.Workspace), Kind: Kind(d.byte()), Credit: d.bool(), Amount: d.int()}
-		v.Charges = append(v.Charges, c)
+		v.Charges = append(v.Charges, d.charge(v.Workspace))
+		if d.bad {
+			break
+		}
+	}
+	v.Flows = nil
+	for range d.count() {
+		v.Flows = append(v.Flows, CounterFlow{Counter: d.counter(v.Workspace), Kind: Kind(d.byte()), Flow: d.flow(0)})
 		if d.bad {
 			break
 		}
@@ -84,6 +93,7 @@ func (c *Call) Encode() []byte {
 	e.amounts(c.Worst)
 	e.checks(c.Checks)
 	e.holds(c.Holds)
+	e.flows(c.Flows)
 	e.bytes(c.Note)
 	e.bytes(c.End)
 	return e.b
@@ -100,7 +110,7 @@ func (c *Call) DecodeInto(b []byte) error {
 	c.Place = int32(place)
 	d.strings(&c.Provider, &c.Price)
 	c.Subjects, c.Worst = d.subjects(), d.amounts()
-	c.Checks, c.Holds = d.checks(c.Workspace), d.holds(c.Workspace)
+	c.Checks, c.Holds, c.Flows = d.checks(c.Workspace), d.holds(c.Workspace), d.flows()
 	c.Note, c.End = d.bytes(), d.bytes()
 	return d.end("call")
 }

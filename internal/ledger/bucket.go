@@ -46,15 +46,18 @@ func (c *Check) readBucket(s *State, r *Reading, at int64) {
 	}
 }
 
-// spill takes units out of the bucket. It may go into debt: a correction is
-// never refused (RUN-1).
-func (s *State) spill(limit, units, at int64) {
+// spill takes units out of the bucket and returns what its deficit grew by. It
+// may go into debt: a correction is never refused (RUN-1).
+func (s *State) spill(limit, units, at int64) int64 {
 	s.refill(limit, at)
+	before := s.Deficit
 	s.Deficit = s.add(s.Deficit, saturatingMul(bucketScale, units))
-	s.At = at
+	s.At, s.Rate = at, limit
+	return s.Deficit - before
 }
 
-// giveBack puts units back that a request admitted at admittedAt did not use.
+// giveBack puts units back that a request admitted at admittedAt did not use, and
+// returns what its deficit changed by; zero leaves it as it was.
 //
 // A charge belongs to the instant of its admission (RES-10), so what time has
 // refilled since is not given a second time: a bucket that has been full in
@@ -62,18 +65,22 @@ func (s *State) spill(limit, units, at int64) {
 // but where its deficit has been below the units meanwhile, which is bounded
 // from both sides: by its level at the admission without what others gave back,
 // and by what the request took alone.
-func (s *State) giveBack(h *Hold, units, admittedAt, at int64) {
+func (s *State) giveBack(h *Hold, units, admittedAt, at int64) int64 {
 	if at < admittedAt {
-		return // the clock was set back: nobody can tell
+		return 0 // the clock was set back: nobody can tell
 	}
 	rate := s.rate(h)
 	refilled := saturatingMul(at/1000-admittedAt/1000, max(rate, h.Limit))
 	least := saturatingSub(max(h.Level-s.Returned, saturatingMul(bucketScale, h.Taken)), refilled)
-	s.refill(rate, at)
-	back := max(0, min(saturatingMul(bucketScale, units), least, s.Deficit))
-	s.Deficit -= back
+	now := *s
+	now.refill(rate, at)
+	back := max(0, min(saturatingMul(bucketScale, units), least, now.Deficit))
+	if back == 0 {
+		return 0
+	}
+	s.Deficit, s.Rate, s.At = now.Deficit-back, rate, at
 	s.Returned += back
-	s.At = at
+	return -back
 }
 
 func unitsUp(deficit int64) int64 { return ceilDiv(deficit, bucketScale) }

@@ -13,7 +13,7 @@ import (
 // The bodies that books store are packed: varints and length-prefixed bytes,
 // the first byte a version. A reader of an unknown version refuses; a field is
 // only ever added behind a new version.
-const codecVersion = 1
+const codecVersion = 2
 
 // maxList bounds every list that a body may claim to hold.
 const maxList = 4096
@@ -161,8 +161,9 @@ const (
 // settled, held, warned and at.
 func (s *State) Encode() []byte {
 	e := start(16)
-	e.ints(s.Credits, s.Deficit, s.Rate, s.Returned)
-	e.bool(s.Saturated)
+	e.ints(s.Credits, s.Deficit, s.Rate, s.Returned, s.Seq)
+	e.amended(s)
+	e.sliding(s.Sliding)
 	d := s.Days
 	switch {
 	case d == nil:
@@ -187,8 +188,10 @@ func (s *State) DecodeInto(b []byte) error {
 	if err != nil {
 		return err
 	}
-	d.ints(&s.Credits, &s.Deficit, &s.Rate, &s.Returned)
-	s.Saturated, s.Days = d.bool(), nil
+	d.ints(&s.Credits, &s.Deficit, &s.Rate, &s.Returned, &s.Seq)
+	d.amended(s)
+	s.Days = nil
+	s.Sliding = d.sliding()
 	if kept := d.byte(); kept == daysDated || kept == daysMoved {
 		s.Days = &Days{Moved: kept == daysMoved, Last: window.Day(d.int()), Zone: d.string(), ZoneEpoch: uint32(d.uint())}
 		for i := range s.Days.Sums {
@@ -227,11 +230,13 @@ func (d *decoder) subjects() Subjects {
 	return s
 }
 
-func (e *encoder) amounts(a Amounts) { e.ints(a.Spend, a.Tokens, a.Input, a.Requests, a.Slots) }
+func (e *encoder) amounts(a Amounts) {
+	e.ints(a.Spend, a.Tokens, a.Input, a.Requests, a.Slots, a.Uncached)
+}
 
 func (d *decoder) amounts() Amounts {
 	var a Amounts
-	d.ints(&a.Spend, &a.Tokens, &a.Input, &a.Requests, &a.Slots)
+	d.ints(&a.Spend, &a.Tokens, &a.Input, &a.Requests, &a.Slots, &a.Uncached)
 	return a
 }
 
@@ -243,9 +248,10 @@ func (e *encoder) holds(list []Hold) {
 		e.byte(byte(h.Kind))
 		e.byte(byte(h.Wants))
 		e.byte(byte(h.Charges))
-		e.ints(h.Held, h.Taken, h.Limit, h.Level)
+		e.ints(h.Held, h.Taken, h.Limit, h.Level, h.At)
 		e.strings(h.Model, h.Provider, h.Zone)
 		e.uint(uint64(h.ZoneEpoch))
+		e.warnings(h)
 	}
 }
 
@@ -253,9 +259,10 @@ func (d *decoder) holds(workspace string) []Hold {
 	var list []Hold
 	for range d.count() {
 		h := Hold{Counter: d.counter(workspace), Kind: Kind(d.byte()), Wants: Metric(d.byte()), Charges: Metric(d.byte())}
-		d.ints(&h.Held, &h.Taken, &h.Limit, &h.Level)
+		d.ints(&h.Held, &h.Taken, &h.Limit, &h.Level, &h.At)
 		d.strings(&h.Model, &h.Provider, &h.Zone)
 		h.ZoneEpoch = uint32(d.uint())
+		d.warnings(&h)
 		list = append(list, h)
 		if d.bad {
 			break

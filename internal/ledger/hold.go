@@ -38,46 +38,41 @@ func (b *batch) takeAll(list []Check, c *Candidate, own bool, holds []Hold) []Ho
 		if check.Kind == KindPolicy {
 			continue
 		}
-		h := findHold(holds, check.Counter, model, provider)
-		if h == nil {
+		at := findHold(holds, check.Counter, model, provider)
+		if at < 0 {
+			at = len(holds)
 			holds = append(holds, Hold{
 				Counter: check.Counter, Kind: check.Kind, Wants: check.Wants, Charges: check.Charges,
 				Model: model, Provider: provider,
 			})
-			h = &holds[len(holds)-1]
 		}
-		b.take(h, check, c.Wants)
+		b.take(at, &holds[at], check, c.Wants)
 	}
 	return holds
 }
 
-// findHold finds the hold that stands for a counter already.
-func findHold(holds []Hold, c Counter, model, provider string) *Hold {
+// findHold finds the hold that stands for a counter already; -1: none does.
+func findHold(holds []Hold, c Counter, model, provider string) int {
 	for i := range holds {
 		h := &holds[i]
 		if h.Counter == c && (h.once() || h.bears(model, provider)) {
-			return h
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // take charges an admitted request to one check's counter, unless an earlier
 // check on it did. A hold that charges remains even where nothing is taken: its
 // settlement finds the counter by it.
-func (b *batch) take(h *Hold, c *Check, wants Amounts) {
+func (b *batch) take(i int, h *Hold, c *Check, wants Amounts) {
 	if h.Charges == MetricNone {
 		h.Charges = c.Charges
 	}
 	want := wants.Of(c.Wants)
 	switch c.Kind {
-	case KindBucket:
-		h.Limit = c.Amount
-		if h.Taken == 0 && want != 0 {
-			s := b.touch(c.Counter, c.Kind)
-			s.spill(c.Amount, want, b.at)
-			s.Rate, h.Taken, h.Level = c.Amount, want, s.Deficit+s.Returned
-		}
+	case KindBucket, KindSliding:
+		b.pour(i, h, c, want)
 	case KindDays:
 		h.Zone, h.ZoneEpoch = zoneName(c.Zone), c.ZoneEpoch
 	case KindGauge, KindFixed, KindFunds:
@@ -90,31 +85,17 @@ func (b *batch) take(h *Hold, c *Check, wants Amounts) {
 	}
 }
 
-// giveBack empties a hold of a request admitted at admittedAt: what it held, and
-// the units that it took.
-func (b *batch) giveBack(h *Hold, admittedAt int64) {
+// giveBack empties the i-th hold of a request admitted at admittedAt: what it
+// held, and the units that it took.
+func (b *batch) giveBack(i int, h *Hold, admittedAt int64) {
 	if h.Held != 0 {
 		s := b.touch(h.Counter, h.Kind)
 		s.hold(-h.Held)
 		s.At = b.at
 	}
-	if h.Kind == KindBucket && h.Taken != 0 {
-		b.spill(h, -h.Taken, admittedAt)
+	if h.Kind.flows() {
+		b.settleFlow(i, h, -h.Taken, admittedAt)
 	}
-}
-
-// spill corrects a bucket by what an ended request used beyond what it took, or,
-// negative, less.
-func (b *batch) spill(h *Hold, units, admittedAt int64) {
-	if units == 0 {
-		return
-	}
-	s := b.touch(h.Counter, h.Kind)
-	if units > 0 {
-		s.spill(s.rate(h), units, b.at)
-		return
-	}
-	s.giveBack(h, -units, admittedAt, b.at)
 }
 
 // rate is the limit that refills a bucket for an operation that brings none.

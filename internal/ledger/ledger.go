@@ -33,6 +33,8 @@ type Metric uint8
 
 // The metrics. Spend is in nano-dollars, the others are whole numbers. Input is
 // the input estimate alone: TPM asks for it at admission and is charged Tokens.
+// Uncached are the tokens without cache reads: a check that leaves those out asks
+// for Tokens or Input at admission and charges Uncached (USE-3).
 const (
 	MetricNone Metric = iota
 	Spend
@@ -40,6 +42,7 @@ const (
 	Input
 	Requests
 	Slots
+	Uncached
 )
 
 // String is the metric's word in the API: spend, tokens, requests, concurrency.
@@ -47,7 +50,7 @@ func (m Metric) String() string {
 	switch m {
 	case Spend:
 		return "spend"
-	case Tokens, Input:
+	case Tokens, Input, Uncached:
 		return "tokens"
 	case Requests:
 		return "requests"
@@ -62,7 +65,7 @@ func (m Metric) String() string {
 
 // Amounts is one value for each metric. Spend is in nano-dollars.
 type Amounts struct {
-	Spend, Tokens, Input, Requests, Slots int64
+	Spend, Tokens, Input, Requests, Slots, Uncached int64
 }
 
 // Of returns the amount of one metric; 0 for MetricNone.
@@ -78,6 +81,8 @@ func (a Amounts) Of(m Metric) int64 {
 		return a.Requests
 	case Slots:
 		return a.Slots
+	case Uncached:
+		return a.Uncached
 	case MetricNone:
 		return 0
 	default:
@@ -86,7 +91,9 @@ func (a Amounts) Of(m Metric) int64 {
 }
 
 // negative tells whether any amount is below zero.
-func (a Amounts) negative() bool { return min(a.Spend, a.Tokens, a.Input, a.Requests, a.Slots) < 0 }
+func (a Amounts) negative() bool {
+	return min(a.Spend, a.Tokens, a.Input, a.Requests, a.Slots, a.Uncached) < 0
+}
 
 // Counter is the full key of one counter row. Window is the start of a fixed
 // window in Unix microseconds and 0 for every other kind.
@@ -126,6 +133,8 @@ const (
 	KindBucket
 	KindGauge
 	KindFunds
+	KindSliding
+	KindRoster
 )
 
 // Mode says how a check admits (SPEC section 5).
@@ -160,8 +169,19 @@ type Check struct {
 	// epoch is rebuilt from its quarters before it is read (CAP-3).
 	Zone      *time.Location
 	ZoneEpoch uint32
-	// Window names the window of a fixed check.
+	// Window names the window of a fixed check. A sliding one has its Length alone,
+	// 1 to 86,400 s in whole milliseconds.
 	Window window.Spec
+	// SkipMissing: an attempt whose usage nobody reported charges nothing here
+	// (RES-3).
+	SkipMissing bool
+	// WarnPercent are a fixed check's warning thresholds, ascending, 1 to 100. A
+	// fixed check that tracks an amount above zero is a soft limit, which warns
+	// without any (BUD-5).
+	WarnPercent []uint8
+	// Marker is the row of the member that a roster check admits; its Subject is
+	// the member. Counter counts the members and has no subject.
+	Marker Counter
 	// Code is the refusal. Name, Scope and Origin are words for people: the
 	// limit's name, whose it is, and where it was declared (EFF-1).
 	Code                fault.Code
@@ -171,7 +191,9 @@ type Check struct {
 // Candidate is one model that could serve the request, with what it would cost.
 type Candidate struct {
 	Model, Provider, Price string
-	Wants                  Amounts
+	// Wants is held and taken. Worst is what a sweep charges: the whole worst
+	// case where less is held of it (BUD-10); nothing set: Wants.
+	Wants, Worst Amounts
 	// Free: the price is zero in every part. A spent cap or budget never
 	// refuses it; funds do (PRC-4).
 	Free   bool
@@ -199,6 +221,7 @@ const (
 	Fund
 	Adjust
 	Read
+	Amend
 )
 
 // Op is one operation. Which fields it needs depends on Verb.
@@ -217,11 +240,14 @@ type Op struct {
 	HoldMicros int64
 
 	Subjects   Subjects    // Admit
-	Checks     []Check     // Admit, Move, Read: in the published order
+	Checks     []Check     // Admit, Move, Read: in the published order; Fund, Amend
 	Candidates []Candidate // Admit, Move: already ordered
 	// Note is kept with the reservation and the call log; the ledger does not
 	// look into it.
 	Note []byte
+	// Quiet: a refusal is not recorded, because the caller submits the admission
+	// again, smaller (BUD-10, on_short: shrink).
+	Quiet bool
 	// ClientID is the client's own request id: a label that may repeat (ERR-4).
 	ClientID string
 
@@ -229,7 +255,7 @@ type Op struct {
 	// Undo, Renew, Sweep; Adjust builds it from the call record.
 	Reservation *Reservation
 	Settlement  *Settlement // Settle, Void, Undo
-	Entry       *Entry      // Fund, Adjust
+	Entry       *Entry      // Fund, Adjust, Amend
 }
 
 // Settlement is how a request ended. Note goes to the call log.
@@ -243,15 +269,18 @@ type Settlement struct {
 // Provider are the candidate's: they find the limits that are narrowed to it.
 // Amounts are never negative.
 type Attempt struct {
-	Model, Provider, Price string
-	Spend, Tokens, Input   int64
-	Detail                 []byte // usage as normalised, marks; opaque here
+	Model, Provider, Price         string
+	Spend, Tokens, Input, Uncached int64
+	// Estimated: nobody reported the usage.
+	Estimated bool
+	Detail    []byte // usage as normalised, marks; opaque here
 }
 
-// Entry moves funds (Fund) or corrects a settled request (Adjust). Amounts are
-// signed for adjustments only.
+// Entry moves funds (Fund), corrects a settled request (Adjust) or changes what
+// open windows have used (Amend). Amounts are signed for adjustments only.
 type Entry struct {
-	// Kind is what Fund books: EventTopUp, EventCredit or EventAdjustment.
+	// Kind is what Fund books: EventTopUp, EventCredit or EventAdjustment; or
+	// Amend: EventRaise, EventReset or EventSeed.
 	Kind EventKind
 	// Number is how many corrections the request had when the caller looked: of
 	// two adjustments with one number the second is answered Already, so that
@@ -307,6 +336,9 @@ type Refusal struct {
 // Reading is what one check saw at admission, all in the check's unit.
 type Reading struct {
 	Check *Check
+	// Amount is the limit that counted: the check's, and what its window was
+	// raised by (BUD-9).
+	Amount int64
 	// Used is settled use in the window, Held what open reservations hold.
 	Used, Held, Wanted int64
 	Pass               bool
@@ -321,7 +353,7 @@ type Reading struct {
 
 // Remaining is what is left of the amount, never below zero.
 func (r Reading) Remaining() int64 {
-	left := saturatingSub(r.Check.Amount, saturatingAdd(r.Used, r.Held))
+	left := saturatingSub(r.Amount, saturatingAdd(r.Used, r.Held))
 	if r.Check.Kind == KindFunds {
 		left = saturatingSub(r.Check.Credit, saturatingAdd(r.Used, r.Held))
 	}

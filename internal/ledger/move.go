@@ -2,6 +2,8 @@
 
 package ledger
 
+import "slices"
+
 // move hands a reservation to the next candidate that fits, all or nothing: a
 // dearer one tops up, a cheaper one releases the difference. RPM and slots are
 // charged once (ORD-4). A refused move leaves the reservation as it was.
@@ -23,8 +25,10 @@ func (b *batch) move(op *Op) Result {
 	moved := *r
 	c := &op.Candidates[chosen]
 	moved.Model, moved.Provider, moved.Price = c.Model, c.Provider, c.Price
-	moved.Candidate, moved.Worst, moved.Checks = int32(chosen), c.Wants, recordChecks(result.Readings)
+	moved.Candidate, moved.Worst, moved.Checks = int32(chosen), c.worst(), recordChecks(result.Readings)
+	b.flows = slices.Clip(r.Flows)
 	moved.Holds = b.moveHolds(r, op.Checks, c)
+	moved.Flows = b.flows
 	b.page.Open[r.ID] = &moved
 	b.changes.Replaced = append(b.changes.Replaced, &moved)
 	result.Reservation = &moved
@@ -40,7 +44,7 @@ func (b *batch) moveHolds(r *Reservation, common []Check, c *Candidate) []Hold {
 	for i := range r.Holds {
 		h := r.Holds[i]
 		if !h.once() {
-			b.giveBack(&h, r.At)
+			b.giveBack(i, &h, r.At)
 			h.Held, h.Taken = 0, 0
 		}
 		holds = append(holds, h)

@@ -6,7 +6,7 @@ package ledger
 // admission: what it holds does not stand in its own way, and its windows are
 // those of its admission (BUD-3).
 func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) Reading {
-	r := Reading{Check: c, Wanted: wants.Of(c.Wants)}
+	r := Reading{Check: c, Amount: c.Amount, Wanted: wants.Of(c.Wants)}
 	if c.Kind == KindPolicy {
 		r.Pass = c.Mode == Track || c.Amount > 0 && b.at < c.Amount
 		if !r.Pass {
@@ -14,8 +14,8 @@ func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) 
 		}
 		return r
 	}
-	if c.Kind == KindBucket {
-		b.restart(c.Counter)
+	if c.Kind.flows() {
+		b.restart(c.Counter, c.Kind)
 	}
 	s, in, once := b.peek(c.Counter, c.Kind), b.at, false
 	if moved != nil {
@@ -28,6 +28,8 @@ func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) 
 		c.readDays(&s, &r, in)
 	case KindBucket:
 		c.readBucket(&s, &r, b.at)
+	case KindSliding:
+		c.readSliding(&s, &r, b.at)
 	case KindGauge:
 		c.readGauge(&s, &r)
 	case KindFunds:
@@ -40,12 +42,18 @@ func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) 
 	return r
 }
 
-// restart brings a bucket that lies in the future to the present, its amount
-// kept (ENGINE 7). It is the one thing that a refusal writes: a full bucket
+// restart brings a bucket or a window that lies in the future to the present, its
+// amount kept (ENGINE 7). It is the one thing that a refusal writes: a full one
 // admits nothing, and would else wait until the clock has caught up.
-func (b *batch) restart(c Counter) {
-	if s := b.page.Counters[c]; s != nil && s.At > b.at {
-		b.touch(c, KindBucket).At = b.at
+func (b *batch) restart(c Counter, kind Kind) {
+	s := b.page.Counters[c]
+	if s == nil || s.At <= b.at {
+		return
+	}
+	s = b.touch(c, kind)
+	s.At = b.at
+	if s.Sliding != nil {
+		s.Sliding.retreat(b.at)
 	}
 }
 
@@ -61,8 +69,15 @@ func (b *batch) disown(s *State, c *Check, r *Reservation) (once bool) {
 			return true
 		}
 		s.hold(-h.Held)
-		if h.Kind == KindBucket {
+		switch h.Kind {
+		case KindBucket:
 			s.giveBack(h, h.Taken, r.At, b.at)
+		case KindSliding:
+			if change, of := s.owes(h, -h.Taken, b.at); change != 0 {
+				s.Sliding = s.Sliding.clone() // the page's own stays as it is
+				s.correct(change, of, b.at)
+			}
+		default:
 		}
 	}
 	return false
@@ -117,7 +132,7 @@ func (b *batch) charge(h *Hold, amount, admittedAt int64) *Charge {
 		s.settle(amount)
 		s.chargeDay(amount, admittedAt, b.at)
 		s.At = b.at
-	default: // buckets take and give units, gauges only hold
+	default: // buckets and windows take and give units, gauges only hold
 		return nil
 	}
 	return &Charge{Counter: h.Counter, Kind: h.Kind, Amount: amount}

@@ -20,6 +20,8 @@ type Reservation struct {
 	// Worst is charged when nobody settles (RES-5).
 	Worst Amounts
 	Holds []Hold
+	// Flows are what it did to buckets and sliding windows, in order.
+	Flows []Flow
 	// Checks are the figures that the decision saw, in order (ADM-7).
 	Checks   []CheckRecord
 	Note     []byte
@@ -35,10 +37,12 @@ type Hold struct {
 	Counter        Counter
 	Kind           Kind
 	Wants, Charges Metric
-	// Held lies in the counter until the end; Taken was taken at admission (a
-	// bucket's units); Limit is the bucket's amount at admission.
-	Held, Taken, Limit int64
-	// Level is the bucket's deficit after the taking, plus its Returned.
+	// Held lies in the counter until the end; Taken was taken at admission, or at
+	// a move, of a bucket's or a sliding window's units; Limit was their amount and
+	// At the instant.
+	Held, Taken, Limit, At int64
+	// Level is the bucket's deficit after the taking, plus its Returned; of a
+	// sliding window its Restarts.
 	Level int64
 	// Model and Provider are set when the hold comes from a candidate's own
 	// checks: it is then charged for that candidate's attempts alone (RES-2). A
@@ -47,6 +51,10 @@ type Hold struct {
 	// Zone and ZoneEpoch start a days counter's row if this is its first charge.
 	Zone      string
 	ZoneEpoch uint32
+	// SkipMissing as the check had it; Skipped: an attempt was left out for it.
+	SkipMissing, Skipped bool
+	// Alarm is nil for a check that never warns.
+	Alarm *Alarm
 }
 
 // CheckRecord is what one check saw, kept for explain and simulate (ENGINE 14).
@@ -78,11 +86,15 @@ const (
 	EventTopUp
 	EventCredit
 	EventAdjustment
+	EventRaise
+	EventReset
+	EventSeed
 )
 
 var eventKindNames = [...]string{
 	EventSettled: "settled", EventSwept: "swept", EventVoided: "voided", EventUndone: "undone",
 	EventCorrection: "correction", EventTopUp: "top_up", EventCredit: "credit", EventAdjustment: "adjustment",
+	EventRaise: "raise", EventReset: "reset", EventSeed: "seed",
 }
 
 // String is the kind's word in stores and reports.
@@ -119,6 +131,8 @@ type Event struct {
 	Reason, Actor          string
 	Detail                 []byte
 	Charges                []Charge
+	// Flows are a correction's. Those of a request that ends are in its call.
+	Flows []CounterFlow
 }
 
 // Charge is what an event added to one counter's settled amount (or, for funds,
@@ -128,6 +142,11 @@ type Charge struct {
 	Kind    Kind
 	Amount  int64
 	Credit  bool
+	// Raise: the amount was added to the window's limit, not to its use.
+	Raise bool
+	// At is an instant of the local date that the charge belongs to; 0: the
+	// event's AdmittedAt.
+	At int64
 }
 
 // Call is one request's record in the call log: admitted and ended, or refused.
@@ -150,6 +169,7 @@ type Call struct {
 	Tokens     int64
 	Checks     []CheckRecord
 	Holds      []Hold
+	Flows      []Flow // the end's too
 	ClientID   string
 	Note       []byte // of the admission
 	End        []byte // of the settlement
@@ -186,7 +206,7 @@ type Ending struct {
 func (c *Call) Reservation() *Reservation {
 	return &Reservation{
 		ID: c.ID, Workspace: c.Workspace, At: c.At, Place: c.Place, Generation: c.Generation, Subjects: c.Subjects,
-		Model: c.Model, Provider: c.Provider, Price: c.Price, Worst: c.Worst, Holds: c.Holds, Checks: c.Checks,
+		Model: c.Model, Provider: c.Provider, Price: c.Price, Worst: c.Worst, Holds: c.Holds, Flows: c.Flows, Checks: c.Checks,
 		Note: c.Note, ClientID: c.ClientID,
 	}
 }
@@ -203,6 +223,7 @@ type Changes struct {
 	Calls    []Call // ended requests; stored in the transaction
 	Refused  []Call // refused ones; may be stored later, bounded (ENGINE 3)
 	Quarters []QuarterSum
+	Outbox   []Notice
 }
 
 // Empty tells whether there is nothing to store but refusal records.

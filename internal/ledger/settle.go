@@ -71,17 +71,19 @@ func (b *batch) finish(r *Reservation, kind EventKind, attempts []Attempt, s *Se
 }
 
 // release takes a reservation's holds out of their counters, and puts what was
-// used in the place of the estimate that a bucket took (RUN-1). A bucket of
-// requests keeps what it took, unless no provider saw the request (RES-10).
+// used in the place of the estimate that a bucket or a window took (RUN-1, RAT-1).
+// Those of requests keep what they took, unless no provider saw the request
+// (RES-10).
 func (b *batch) release(r *Reservation, kind EventKind, attempts []Attempt) {
+	b.flows = nil
 	for i := range r.Holds {
 		h := &r.Holds[i]
 		switch {
 		case h.Kind == KindGauge && r.SlotsFreed:
-		case h.Kind != KindBucket || kind == EventUndone:
-			b.giveBack(h, r.At)
+		case !h.Kind.flows() || kind == EventUndone:
+			b.giveBack(i, h, r.At)
 		case h.Charges != MetricNone:
-			b.spill(h, saturatingSub(h.due(attempts), h.Taken), r.At)
+			b.settleFlow(i, h, saturatingSub(h.due(attempts), h.Taken), r.At)
 		}
 	}
 }
@@ -121,7 +123,7 @@ func (b *batch) close(r *Reservation, kind EventKind, total Amounts, s *Settleme
 		ID: r.ID, Workspace: r.Workspace, Key: r.Subjects.Key, Outcome: kind.String(), At: r.At, Place: r.Place,
 		EndedAt: b.at, Generation: r.Generation, Model: r.Model, Provider: r.Provider, Price: r.Price,
 		Subjects: r.Subjects, Worst: r.Worst, Spend: total.Spend, Tokens: total.Tokens,
-		Checks: r.Checks, Holds: r.Holds, Note: r.Note, ClientID: r.ClientID,
+		Checks: r.Checks, Holds: r.Holds, Flows: joined(r.Flows, b.flows), Note: r.Note, ClientID: r.ClientID,
 	}
 	if s != nil {
 		call.End = s.Note
@@ -156,13 +158,15 @@ func (b *batch) endLate(op *Op) Result {
 	}
 	entry.Amounts.Spend = saturatingSub(entry.Amounts.Spend, swept[0].Spend)
 	entry.Amounts.Tokens = saturatingSub(entry.Amounts.Tokens, swept[0].Tokens)
-	b.correct(r, entry, func(h *Hold) int64 {
+	b.correct(r, entry, func(i int, h *Hold) int64 {
 		delta := saturatingSub(h.due(attempts), h.due(swept))
-		if h.Kind == KindBucket && h.Charges != MetricNone {
+		whole := *h
+		if h.Kind == KindBucket {
 			// The sweep took the rest of the worst case, later than the admission.
-			whole := *h
 			whole.Level = saturatingAdd(h.Level, saturatingMul(bucketScale, max(0, saturatingSub(h.due(swept), h.Taken))))
-			b.spill(&whole, delta, r.At)
+		}
+		if h.Kind.flows() && h.Charges != MetricNone {
+			b.settleFlow(i, &whole, delta, r.At)
 		}
 		return delta
 	})
@@ -171,7 +175,8 @@ func (b *batch) endLate(op *Op) Result {
 
 // correct books a signed difference in the windows of the admission (RES-9).
 // delta is what each hold's counter gets of it.
-func (b *batch) correct(r *Reservation, entry *Entry, delta func(*Hold) int64) {
+func (b *batch) correct(r *Reservation, entry *Entry, delta func(int, *Hold) int64) {
+	b.flows = nil
 	ending := b.page.Ended[r.ID]
 	e := Event{
 		ID: r.ID, Workspace: r.Workspace, Attempt: ending.Corrections, Kind: EventCorrection, At: b.at, Place: b.place,
@@ -179,10 +184,11 @@ func (b *batch) correct(r *Reservation, entry *Entry, delta func(*Hold) int64) {
 		Spend: entry.Amounts.Spend, Tokens: entry.Amounts.Tokens, Reason: entry.Reason, Actor: entry.Actor,
 	}
 	for i := range r.Holds {
-		if c := b.charge(&r.Holds[i], delta(&r.Holds[i]), r.At); c != nil {
+		if c := b.charge(&r.Holds[i], delta(i, &r.Holds[i]), r.At); c != nil {
 			e.Charges = append(e.Charges, *c)
 		}
 	}
+	e.Flows = b.counterFlows(r.Holds)
 	ending.Corrections++
 	b.page.Ended[r.ID] = ending
 	b.changes.Events = append(b.changes.Events, e)
@@ -228,8 +234,8 @@ func (b *batch) renew(op *Op) Result {
 	return Result{Verdict: Done, Reservation: &longer}
 }
 
-// adjust corrects an ended request by a signed amount (RES-9). Buckets are left
-// alone: their minute has passed.
+// adjust corrects an ended request by a signed amount, in the sliding windows of
+// its admission too (RES-9). Buckets are left alone: their minute has passed.
 func (b *batch) adjust(op *Op) Result {
 	r, entry := op.Reservation, op.Entry
 	ended, ok := b.page.Ended[r.ID]
@@ -243,11 +249,15 @@ func (b *batch) adjust(op *Op) Result {
 	case entry.Number > ended.Corrections:
 		return Result{Verdict: Invalid}
 	}
-	b.correct(r, entry, func(h *Hold) int64 {
+	b.correct(r, entry, func(i int, h *Hold) int64 {
 		if !h.bears(r.Model, r.Provider) {
 			return 0
 		}
-		return entry.Amounts.Of(h.Charges)
+		delta := entry.Amounts.Of(h.Charges)
+		if h.Kind == KindSliding {
+			b.settleFlow(i, h, delta, r.At)
+		}
+		return delta
 	})
 	return Result{Verdict: Done, Reservation: r}
 }

@@ -20,8 +20,19 @@ type State struct {
 	// Returned is all that a bucket was ever given back, in 1/60,000 of a unit; it
 	// wraps around. Only differences of it mean anything.
 	Returned int64
-	// Warned is the highest threshold that was announced, in percent.
+	// Sliding is what a sliding window holds.
+	Sliding *Sliding
+	// Seq counts the changes of a bucket or a sliding window. It orders them in
+	// the call log, whatever the clock does (RES-7).
+	Seq int64
+	// Warned is the highest threshold that was announced, in percent, and
+	// WarnedSoft once the soft limit was.
 	Warned uint16
+	// Raised is added to the amount of every check on this window (BUD-9).
+	Raised int64
+	// ResetAt is the instant of the last reset, 0 without one: what was charged
+	// until then is forgiven, and so nothing of it is given back.
+	ResetAt int64
 	// Days are a days counter's sums by local date.
 	Days *Days
 	// At is the instant of the last change, in Unix microseconds.
@@ -37,12 +48,13 @@ func (s *State) Clone() *State {
 		d := *s.Days
 		c.Days = &d
 	}
+	c.Sliding = s.Sliding.clone()
 	return &c
 }
 
 // IsZero tells whether the row means nothing and need not be stored.
 func (s *State) IsZero() bool {
-	return s.Settled == 0 && s.Held == 0 && s.Credits == 0 && s.Deficit == 0 && s.Returned == 0 && s.Warned == 0 &&
+	return s.Settled == 0 && s.Held == 0 && s.Credits == 0 && s.Deficit == 0 && s.Seq == 0 && s.Warned == 0 &&
 		!s.Saturated && (s.Days == nil || s.Days.isZero())
 }
 

@@ -11,6 +11,7 @@ type batch struct {
 	place   int32
 	dirty   map[Counter]bool
 	changes *Changes
+	flows   []Flow // of the operation that is being decided
 }
 
 // Batch decides ops in order at one instant (Unix microseconds), each seeing the
@@ -101,7 +102,7 @@ func (op *Op) valid() bool {
 		}
 	}
 	for i := range op.Candidates {
-		if op.Candidates[i].Wants.negative() {
+		if op.Candidates[i].Wants.negative() || op.Candidates[i].Worst.negative() {
 			return false
 		}
 	}
@@ -132,7 +133,9 @@ func (c *Check) valid(workspace string) bool {
 	switch {
 	case c.Kind == KindPolicy:
 		return true
-	case c.Kind < KindPolicy || c.Kind > KindFunds || c.Mode < Track || c.Mode > Take:
+	case c.Kind < KindPolicy || c.Kind > KindSliding || c.Mode < Track || c.Mode > Take:
+		return false
+	case c.Kind == KindSliding && !c.slides():
 		return false
 	default:
 		return c.Counter.Workspace == workspace && c.Amount >= 0 && c.Credit >= 0
