@@ -138,6 +138,9 @@ func (b *book) verify(at int64) []ledger.Difference {
 	for i := range b.events {
 		v.Event(&b.events[i])
 	}
+	for i := range b.calls {
+		v.Call(&b.calls[i])
+	}
 	return v.Differences()
 }
 

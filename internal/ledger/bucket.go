@@ -66,8 +66,8 @@ func (s *State) spill(limit, units, at int64) int64 {
 // from both sides: by its level at the admission without what others gave back,
 // and by what the request took alone.
 func (s *State) giveBack(h *Hold, units, admittedAt, at int64) int64 {
-	if at < admittedAt {
-		return 0 // the clock was set back: nobody can tell
+	if at < admittedAt || s.forgiven(h.At) {
+		return 0 // the clock was set back: nobody can tell; or it was reset since
 	}
 	rate := s.rate(h)
 	refilled := saturatingMul(at/1000-admittedAt/1000, max(rate, h.Limit))

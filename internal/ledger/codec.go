@@ -178,6 +178,7 @@ func (s *State) Encode() []byte {
 		e.string(d.Zone)
 		e.uint(uint64(d.ZoneEpoch))
 		e.ints(d.Sums[:]...)
+		e.late(d.Late)
 	}
 	return e.b
 }
@@ -197,6 +198,7 @@ func (s *State) DecodeInto(b []byte) error {
 		for i := range s.Days.Sums {
 			s.Days.Sums[i] = d.int()
 		}
+		s.Days.Late = d.late()
 	}
 	return d.end("counter")
 }

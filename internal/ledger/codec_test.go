@@ -35,7 +35,7 @@ func inWorkspace(holds []ledger.Hold, checks []ledger.CheckRecord) {
 func TestBodiesSurviveTheirStore(t *testing.T) {
 	t.Run("reservation", rapid.MakeCheck(func(t *rapid.T) {
 		want := rapid.Make[ledger.Reservation]().Draw(t, "reservation")
-		want.Workspace = workspace
+		want.Workspace, want.EndedAt = workspace, 0 // only a call record has ended
 		inWorkspace(want.Holds, want.Checks)
 		got, err := ledger.DecodeReservation(want.ID, want.Workspace, want.ExpiresAt, want.Encode())
 		if err != nil {
@@ -48,6 +48,9 @@ func TestBodiesSurviveTheirStore(t *testing.T) {
 		want.Workspace = workspace
 		for i := range want.Charges {
 			want.Charges[i].Counter.Workspace = workspace
+		}
+		for i := range want.Flows {
+			want.Flows[i].Counter.Workspace = workspace
 		}
 		got := ledger.Event{ // what is in columns
 			ID: want.ID, Workspace: workspace, Attempt: want.Attempt, Kind: want.Kind, At: want.At,
@@ -162,7 +165,10 @@ func TestCountersHaveOneOrder(t *testing.T) {
 }
 
 func FuzzDecodeReservation(f *testing.F) {
-	r := ledger.Reservation{Workspace: workspace, Holds: []ledger.Hold{{Counter: counter("b")}}, Checks: []ledger.CheckRecord{{}}}
+	r := ledger.Reservation{
+		Workspace: workspace, Holds: []ledger.Hold{{Counter: counter("b")}}, Checks: []ledger.CheckRecord{{}},
+		Flows: []ledger.Flow{{Seq: 1, At: start, Since: start, Of: start}},
+	}
 	f.Add(r.Encode())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := ledger.DecodeReservation(ledger.ID{1}, workspace, 1, body)
@@ -178,7 +184,9 @@ func FuzzDecodeReservation(f *testing.F) {
 }
 
 func FuzzDecodeEvent(f *testing.F) {
-	e := ledger.Event{Charges: []ledger.Charge{{Counter: counter("b")}}, Subjects: ledger.Subjects{Tags: []string{"t"}}}
+	e := ledger.Event{
+		Charges: []ledger.Charge{{Counter: counter("b")}}, Flows: []ledger.CounterFlow{{Counter: counter("b"), Kind: ledger.KindSliding}}, Subjects: ledger.Subjects{Tags: []string{"t"}},
+	}
 	f.Add(e.Encode())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var got, again ledger.Event
@@ -193,7 +201,9 @@ func FuzzDecodeEvent(f *testing.F) {
 }
 
 func FuzzDecodeCall(f *testing.F) {
-	c := ledger.Call{Checks: []ledger.CheckRecord{{Counter: counter("b")}}, Holds: []ledger.Hold{{}}}
+	c := ledger.Call{
+		Checks: []ledger.CheckRecord{{Counter: counter("b")}}, Holds: []ledger.Hold{{}}, Flows: []ledger.Flow{{Seq: 1}, {Seq: 2, Units: -1}},
+	}
 	f.Add(c.Encode())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var got, again ledger.Call
@@ -208,7 +218,11 @@ func FuzzDecodeCall(f *testing.F) {
 }
 
 func FuzzDecodeState(f *testing.F) {
-	for _, s := range []ledger.State{{}, {Deficit: 1, Rate: 2}, {Credits: -3, Saturated: true}, {Days: &ledger.Days{Zone: "UTC"}}} {
+	for _, s := range []ledger.State{
+		{}, {Deficit: 1, Rate: 2, Seq: 3}, {Credits: -3, Saturated: true}, {Days: &ledger.Days{Zone: "UTC"}},
+		{Seq: 2, Sliding: &ledger.Sliding{Length: minute, Exact: true, Marks: []ledger.Mark{{Slot: start, Units: 1}, {Slot: start + 1, Units: 2}}}},
+		{Seq: 1, Sliding: &ledger.Sliding{Length: hour, Restarts: 1, Marks: []ledger.Mark{{Slot: start / minute, Units: 1 << 40}}}},
+	} {
 		f.Add(s.Encode())
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -21,6 +21,8 @@ type Days struct {
 	// Moved: the clock was set back, and sums were moved to the day that it was
 	// then. They are no longer those of the events' own dates.
 	Moved bool
+	// Late is kept after a reset, in the order of its quarters.
+	Late []LateSum
 }
 
 func (d *Days) isZero() bool {
@@ -86,6 +88,7 @@ func (s *State) chargeDay(amount, admittedAt, at int64) {
 	}
 	s.Days.retreat(window.DayAt(at, zone))
 	s.addDay(amount, window.DayAt(admittedAt, zone))
+	s.keepLate(amount, admittedAt)
 }
 
 func (s *State) addDay(amount int64, day window.Day) {
@@ -112,10 +115,12 @@ type QuarterSum struct {
 // Rebuild derives the days of a key anew from its quarters, in any order, in the
 // check's zone.
 func (c *Check) Rebuild(s *State, quarters []QuarterSum) {
-	s.Days = &Days{Zone: zoneName(c.Zone), ZoneEpoch: c.ZoneEpoch}
-	for _, q := range quarters {
-		s.addDay(q.Spend, window.DayAt(q.Quarter, c.zone()))
+	var late []LateSum
+	if s.Days != nil {
+		late = s.Days.Late
 	}
+	s.Days = &Days{Zone: zoneName(c.Zone), ZoneEpoch: c.ZoneEpoch}
+	s.rebuilt(c, late, quarters)
 }
 
 // RebuildFrom is the earliest instant whose quarters Rebuild can use.

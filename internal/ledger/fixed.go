@@ -9,11 +9,11 @@ import (
 
 // readFixed reads a counter that starts anew with each window.
 func (c *Check) readFixed(s *State, r *Reading) {
-	r.Used, r.Held = s.Settled, s.Held
+	r.Amount, r.Used, r.Held = saturatingAdd(c.Amount, s.Raised), s.Settled, s.Held
 	if _, end := c.Window.Bounds(c.Counter.Window); end < math.MaxInt64 {
 		r.ResetsAt = end
 	}
-	c.readAmount(r, c.Amount)
+	c.readAmount(r, r.Amount)
 }
 
 // named tells whether every fixed check names the window that at lies in.

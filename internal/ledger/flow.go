@@ -40,7 +40,7 @@ func (b *batch) record(i int, s *State, f Flow) {
 	if w := s.Sliding; w != nil {
 		f.Length, f.Exact, f.Level = w.Length, w.Exact, w.sum(b.at)
 	} else {
-		f.Limit, f.Level, f.Returned = s.Rate, s.Deficit, s.Returned
+		f.Of, f.Limit, f.Level, f.Returned = b.at, s.Rate, s.Deficit, s.Returned
 	}
 	b.flows = append(b.flows, f)
 }
@@ -86,7 +86,7 @@ func (b *batch) settleFlow(i int, h *Hold, units, admittedAt int64) {
 		if flow.Units = s.giveBack(h, -units, admittedAt, b.at); flow.Units == 0 {
 			return
 		}
-		b.touch(h.Counter, h.Kind).giveBack(h, -units, admittedAt, b.at)
+		*b.touch(h.Counter, h.Kind) = s
 	}
 	b.record(i, b.touch(h.Counter, h.Kind), flow)
 }

@@ -2,6 +2,8 @@
 
 package ledger
 
+import "slices"
+
 // once: requests and slots are counted once a request, whichever candidates it
 // tries (ORD-4); the rest follows the candidate.
 func (h *Hold) once() bool { return h.Wants == Requests || h.Wants == Slots }
@@ -15,6 +17,9 @@ func (h *Hold) bears(model, provider string) bool {
 func (h *Hold) due(attempts []Attempt) int64 {
 	var total int64
 	for i := range attempts {
+		if h.SkipMissing && attempts[i].Estimated {
+			continue
+		}
 		if h.bears(attempts[i].Model, attempts[i].Provider) {
 			total = saturatingAdd(total, attempts[i].amounts().Of(h.Charges))
 		}
@@ -23,7 +28,7 @@ func (h *Hold) due(attempts []Attempt) int64 {
 }
 
 func (a *Attempt) amounts() Amounts {
-	return Amounts{Spend: a.Spend, Tokens: a.Tokens, Input: a.Input}
+	return Amounts{Spend: a.Spend, Tokens: a.Tokens, Input: a.Input, Uncached: a.Uncached}
 }
 
 // takeAll charges each counter once, though several checks may read it. own
@@ -38,12 +43,16 @@ func (b *batch) takeAll(list []Check, c *Candidate, own bool, holds []Hold) []Ho
 		if check.Kind == KindPolicy {
 			continue
 		}
+		if check.Kind == KindRoster {
+			b.enrol(check)
+			continue
+		}
 		at := findHold(holds, check.Counter, model, provider)
 		if at < 0 {
 			at = len(holds)
 			holds = append(holds, Hold{
 				Counter: check.Counter, Kind: check.Kind, Wants: check.Wants, Charges: check.Charges,
-				Model: model, Provider: provider,
+				Model: model, Provider: provider, SkipMissing: check.SkipMissing,
 			})
 		}
 		b.take(at, &holds[at], check, c.Wants)
@@ -67,7 +76,10 @@ func findHold(holds []Hold, c Counter, model, provider string) int {
 // settlement finds the counter by it.
 func (b *batch) take(i int, h *Hold, c *Check, wants Amounts) {
 	if h.Charges == MetricNone {
-		h.Charges = c.Charges
+		h.Charges, h.SkipMissing = c.Charges, c.SkipMissing
+	}
+	if h.Alarm == nil {
+		h.Alarm = c.alarm()
 	}
 	want := wants.Of(c.Wants)
 	switch c.Kind {
@@ -104,4 +116,23 @@ func (s *State) rate(h *Hold) int64 {
 		return s.Rate
 	}
 	return h.Limit
+}
+
+// skipped is the reservation with the holds marked that an attempt charged
+// nothing for want of a usage (RES-3): a later adjustment of the request leaves
+// their counters alone too, since it says what to add to a charge that they have
+// not had.
+func (r *Reservation) skipped(attempts []Attempt) *Reservation {
+	if !slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Estimated }) {
+		return r
+	}
+	marked := *r
+	marked.Holds = slices.Clone(r.Holds)
+	for i := range marked.Holds {
+		h := &marked.Holds[i]
+		h.Skipped = h.SkipMissing && slices.ContainsFunc(attempts, func(a Attempt) bool {
+			return a.Estimated && h.bears(a.Model, a.Provider)
+		})
+	}
+	return &marked
 }

@@ -34,6 +34,8 @@ func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) 
 		c.readGauge(&s, &r)
 	case KindFunds:
 		c.readFunds(&s, &r)
+	case KindRoster:
+		c.readRoster(&s, b.knowsMember(c), &r)
 	case KindPolicy:
 	}
 	if once || free && c.Wants == Spend && c.Kind != KindFunds {

@@ -28,6 +28,8 @@ type Reservation struct {
 	ClientID string
 	// Tombstone marks a row that only makes a late commit of its id fail.
 	Tombstone bool
+	// EndedAt is set on what a call record gives back (Call.Reservation).
+	EndedAt int64
 	// SlotsFreed: the process died and the gauges were released (ENGINE 9).
 	SlotsFreed bool
 }
@@ -207,7 +209,7 @@ func (c *Call) Reservation() *Reservation {
 	return &Reservation{
 		ID: c.ID, Workspace: c.Workspace, At: c.At, Place: c.Place, Generation: c.Generation, Subjects: c.Subjects,
 		Model: c.Model, Provider: c.Provider, Price: c.Price, Worst: c.Worst, Holds: c.Holds, Flows: c.Flows, Checks: c.Checks,
-		Note: c.Note, ClientID: c.ClientID,
+		Note: c.Note, ClientID: c.ClientID, EndedAt: c.EndedAt,
 	}
 }
 
@@ -250,6 +252,9 @@ func (op *Op) Needs(counter func(c Counter, check *Check), open func(ID)) {
 			if list[i].Kind != KindPolicy {
 				counter(list[i].Counter, &list[i])
 			}
+			if list[i].Kind == KindRoster {
+				counter(list[i].Marker, &list[i])
+			}
 		}
 	}
 	if op.Reservation != nil {
@@ -257,7 +262,7 @@ func (op *Op) Needs(counter func(c Counter, check *Check), open func(ID)) {
 			counter(op.Reservation.Holds[i].Counter, nil)
 		}
 		open(op.Reservation.ID)
-	} else if op.Verb == Admit && op.Again || op.Verb == Undo || op.Verb == Fund {
+	} else if op.Verb == Admit && op.Again || op.Verb == Undo || op.Verb == Fund || op.Verb == Amend {
 		open(op.ID)
 	}
 }

@@ -64,10 +64,13 @@ func (b *batch) finish(r *Reservation, kind EventKind, attempts []Attempt, s *Se
 		total.Tokens = saturatingAdd(total.Tokens, a.Tokens)
 		b.event(r, kind, int32(i), &attempts[i])
 	}
+	for i := range r.Holds {
+		b.announce(&r.Holds[i], r.Holds[i].due(attempts))
+	}
 	if kind == EventSettled || kind == EventSwept {
 		b.quarter(r, total, 1)
 	}
-	b.close(r, kind, total, s)
+	b.close(r.skipped(attempts), kind, total, s)
 }
 
 // release takes a reservation's holds out of their counters, and puts what was
@@ -116,7 +119,9 @@ func (b *batch) close(r *Reservation, kind EventKind, total Amounts, s *Settleme
 	delete(b.page.Open, r.ID)
 	b.page.Ended[r.ID] = Ending{Kind: kind}
 	if kind == EventSwept {
-		b.page.Ended[r.ID] = Ending{Kind: kind, Swept: r}
+		swept := *r
+		swept.EndedAt = b.at
+		b.page.Ended[r.ID] = Ending{Kind: kind, Swept: &swept}
 	}
 	b.changes.Closed = append(b.changes.Closed, r)
 	call := Call{
@@ -145,6 +150,9 @@ func (b *batch) endLate(op *Op) Result {
 	if s := ended.Swept; s != nil && (s.Model != r.Model || s.Provider != r.Provider || s.Worst != r.Worst || !op.knows(s)) {
 		// It was moved after its caller read it.
 		return Result{Verdict: Carry, Reservation: s}
+	}
+	if ended.Swept != nil {
+		r = ended.Swept
 	}
 	swept := r.worstCase()
 	var attempts []Attempt
@@ -184,8 +192,14 @@ func (b *batch) correct(r *Reservation, entry *Entry, delta func(int, *Hold) int
 		Spend: entry.Amounts.Spend, Tokens: entry.Amounts.Tokens, Reason: entry.Reason, Actor: entry.Actor,
 	}
 	for i := range r.Holds {
-		if c := b.charge(&r.Holds[i], delta(i, &r.Holds[i]), r.At); c != nil {
+		h := &r.Holds[i]
+		amount := delta(i, h)
+		if s := b.page.Counters[h.Counter]; amount < 0 && s != nil && s.forgiven(r.EndedAt) {
+			continue // what it would give back was reset
+		}
+		if c := b.charge(h, amount, r.At); c != nil {
 			e.Charges = append(e.Charges, *c)
+			b.announce(h, amount)
 		}
 	}
 	e.Flows = b.counterFlows(r.Holds)
@@ -217,7 +231,7 @@ func (b *batch) sweep(op *Op) Result {
 func (r *Reservation) worstCase() []Attempt {
 	return []Attempt{{
 		Model: r.Model, Provider: r.Provider, Price: r.Price,
-		Spend: r.Worst.Spend, Tokens: r.Worst.Tokens, Input: r.Worst.Input,
+		Spend: r.Worst.Spend, Tokens: r.Worst.Tokens, Input: r.Worst.Input, Uncached: r.Worst.Tokens,
 	}}
 }
 
@@ -250,7 +264,7 @@ func (b *batch) adjust(op *Op) Result {
 		return Result{Verdict: Invalid}
 	}
 	b.correct(r, entry, func(i int, h *Hold) int64 {
-		if !h.bears(r.Model, r.Provider) {
+		if h.Skipped || !h.bears(r.Model, r.Provider) {
 			return 0
 		}
 		delta := entry.Amounts.Of(h.Charges)

@@ -186,7 +186,7 @@ func (c *Check) slides() bool {
 	case Requests:
 		return c.Charges == MetricNone
 	case Tokens, Input:
-		return c.Charges == MetricNone || c.Charges == Tokens
+		return c.Charges == MetricNone || c.Charges == Tokens || c.Charges == Uncached
 	default:
 		return false
 	}
@@ -248,6 +248,9 @@ func (s *State) owes(h *Hold, units, at int64) (change, of int64) {
 	}
 	if units > 0 {
 		return units, of
+	}
+	if s.forgiven(h.At) {
+		return 0, of
 	}
 	i, found := w.find(w.slot(of))
 	if !found || h.Level != w.Restarts {

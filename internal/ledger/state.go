@@ -2,7 +2,10 @@
 
 package ledger
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // State is one counter's row. The zero State, with its kind, is a counter that
 // nothing has touched; books may drop rows that equal it.
@@ -46,6 +49,7 @@ func (s *State) Clone() *State {
 	c := *s
 	if s.Days != nil {
 		d := *s.Days
+		d.Late = slices.Clone(d.Late)
 		c.Days = &d
 	}
 	c.Sliding = s.Sliding.clone()
@@ -55,7 +59,7 @@ func (s *State) Clone() *State {
 // IsZero tells whether the row means nothing and need not be stored.
 func (s *State) IsZero() bool {
 	return s.Settled == 0 && s.Held == 0 && s.Credits == 0 && s.Deficit == 0 && s.Seq == 0 && s.Warned == 0 &&
-		!s.Saturated && (s.Days == nil || s.Days.isZero())
+		s.Raised == 0 && s.ResetAt == 0 && !s.Saturated && (s.Days == nil || s.Days.isZero())
 }
 
 // settle adds a charge, which may be negative (a correction), and saturates.

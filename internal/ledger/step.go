@@ -83,6 +83,8 @@ func (b *batch) step(op *Op) Result {
 		return b.adjust(op)
 	case Read:
 		return b.read(op)
+	case Amend:
+		return b.amend(op)
 	default:
 		return Result{Verdict: Invalid}
 	}
@@ -124,6 +126,8 @@ func (op *Op) valid() bool {
 		return op.Reservation != nil && op.Entry != nil
 	case Read:
 		return true
+	case Amend:
+		return op.amendable()
 	default:
 		return false
 	}
@@ -133,9 +137,9 @@ func (c *Check) valid(workspace string) bool {
 	switch {
 	case c.Kind == KindPolicy:
 		return true
-	case c.Kind < KindPolicy || c.Kind > KindSliding || c.Mode < Track || c.Mode > Take:
+	case c.Kind < KindPolicy || c.Kind > KindRoster || c.Mode < Track || c.Mode > Take:
 		return false
-	case c.Kind == KindSliding && !c.slides():
+	case c.Kind == KindSliding && !c.slides(), c.Kind == KindRoster && !c.lists(), !c.warns():
 		return false
 	default:
 		return c.Counter.Workspace == workspace && c.Amount >= 0 && c.Credit >= 0

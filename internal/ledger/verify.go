@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -16,19 +17,19 @@ const verifiedDays = 30
 
 // Verifier recomputes counters from what is written of them: a money or token
 // counter is its closings and the events that name it, held amounts and gauges
-// are the open reservations (RES-7). Feed it one snapshot, in this order:
-// counters, reservations, closings, events.
+// are the open reservations, buckets and sliding windows what the call log says
+// was taken and given back (RES-7). Feed it one snapshot, in this order: counters,
+// reservations, closings, events, calls.
 //
 // Single days are not compared where a clock that was set back by more than a
 // day has moved them (Days.Moved); their total is.
-//
-// Buckets are not compared. Their state is what has not yet flowed back since
-// the last minute's decisions, at the limit of each; only replaying admissions
-// and settlements in (instant, place) order gives it, and none of it is money.
 type Verifier struct {
 	at       int64
 	counters map[Counter]*account
 	open     map[ID]bool
+	replays  map[Counter]*replay
+	logStart int64
+	rosters  map[string]*roster // by workspace
 	broken   []Difference
 	counts   VerifyCounts
 }
@@ -45,10 +46,11 @@ type account struct {
 
 // VerifyCounts says how much was looked at, for a report.
 type VerifyCounts struct {
-	Counters, Reservations, Tombstones, Closings, Events int64
-	// Buckets are counters that were not compared. Saturated ones cannot be: a
-	// sum was cut (section 1).
-	Buckets, Saturated int64
+	Counters, Reservations, Tombstones, Closings, Events, Calls int64
+	// Partial are buckets and windows that were not compared: the call log begins
+	// after what they still hold. Saturated counters cannot be compared: a sum was
+	// cut (section 1).
+	Partial, Saturated int64
 }
 
 // Difference is one figure of one counter that is not what the records say. An
@@ -56,7 +58,11 @@ type VerifyCounts struct {
 type Difference struct {
 	Counter Counter
 	Kind    Kind
-	// Figure is "settled", "credits", "held", "ending", or a local date.
+	// Figure is "settled", "credits", "held", "ending", or a local date. Of a bucket
+	// it is "deficit", "returned" (both in 1/60,000 of a unit), "rate" or "at"; of a
+	// sliding window the instant that units belong to, "in the window", "length of a
+	// slot" or "at"; of both "changes": of how many the counter and the records
+	// know. With an ID it is how that request found the counter.
 	Figure     string
 	Have, Want int64
 	ID         ID
@@ -64,12 +70,19 @@ type Difference struct {
 
 // NewVerifier returns one for a snapshot taken at the instant at.
 func NewVerifier(at int64) *Verifier {
-	return &Verifier{at: at, counters: make(map[Counter]*account), open: make(map[ID]bool)}
+	return &Verifier{
+		at: at, counters: make(map[Counter]*account), open: make(map[ID]bool), replays: make(map[Counter]*replay),
+		logStart: math.MaxInt64,
+	}
 }
 
 // Counter takes one counter's row.
 func (v *Verifier) Counter(c Counter, s *State) {
 	v.counts.Counters++
+	if s.Kind == KindRoster {
+		v.roster(c, s)
+		return
+	}
 	a := &account{row: s.Clone(), kind: s.Kind}
 	if d := s.Days; d != nil {
 		a.zone = time.UTC
@@ -79,6 +92,9 @@ func (v *Verifier) Counter(c Counter, s *State) {
 		a.today = window.DayAt(v.at, a.zone)
 	}
 	v.counters[c] = a
+	if s.Kind.flows() {
+		v.replays[c] = newReplay(s.Kind, a.row, v.at)
+	}
 }
 
 // Reservation takes one open reservation or tombstone.
@@ -95,6 +111,32 @@ func (v *Verifier) Reservation(r *Reservation) {
 			v.account(h.Counter, h.Kind).want.hold(h.Held)
 		}
 	}
+	v.flows(r.Holds, r.Flows, r.ID)
+}
+
+// Call takes one record of the call log.
+func (v *Verifier) Call(c *Call) {
+	v.counts.Calls++
+	v.logStart = min(v.logStart, c.At)
+	v.flows(c.Holds, c.Flows, c.ID)
+}
+
+func (v *Verifier) flows(holds []Hold, flows []Flow, id ID) {
+	for _, f := range flows {
+		if f.Hold >= 0 && int(f.Hold) < len(holds) {
+			h := &holds[f.Hold]
+			v.replay(h.Counter, h.Kind).take(kept{f, id})
+		}
+	}
+}
+
+func (v *Verifier) replay(c Counter, kind Kind) *replay {
+	r := v.replays[c]
+	if r == nil {
+		r = newReplay(kind, nil, v.at)
+		v.replays[c] = r
+	}
+	return r
 }
 
 // Closing takes what dropped events added to one counter (RES-6).
@@ -111,14 +153,22 @@ func (v *Verifier) Event(e *Event) {
 			Counter: Counter{Workspace: e.Workspace}, Figure: "ending", Have: 1, ID: e.ID,
 		})
 	}
+	for i := range e.Flows {
+		f := &e.Flows[i]
+		v.replay(f.Counter, f.Kind).take(kept{f.Flow, e.ID})
+	}
 	for i := range e.Charges {
 		c := &e.Charges[i]
 		a := v.account(c.Counter, c.Kind)
+		if c.Raise {
+			a.want.Raised = a.want.add(a.want.Raised, c.Amount)
+			continue
+		}
 		a.add(c.Credit, c.Amount)
 		if a.zone == nil {
 			continue
 		}
-		back := int64(a.today) - int64(window.DayAt(e.AdmittedAt, a.zone))
+		back := int64(a.today) - int64(window.DayAt(cmp.Or(c.At, e.AdmittedAt), a.zone))
 		if back >= 0 && back < verifiedDays {
 			a.days[back] = saturatingAdd(a.days[back], c.Amount)
 		}
@@ -146,14 +196,25 @@ func (a *account) add(credit bool, amount int64) {
 func (v *Verifier) Counts() VerifyCounts { return v.counts }
 
 // Differences lists everything that is not what the records say, by counter;
-// empty when the books balance.
+// empty when the books balance. Nothing is taken afterwards.
 func (v *Verifier) Differences() []Difference {
-	v.counts.Buckets, v.counts.Saturated = 0, 0
-	all := slices.Clone(v.broken)
+	v.counts.Partial, v.counts.Saturated = 0, 0
+	all := append(slices.Clone(v.broken), v.rosterDifferences()...)
+	for c, r := range v.replays {
+		if r.row != nil && r.row.Saturated {
+			continue
+		}
+		broken, partial := r.finish(v.logStart)
+		for _, d := range broken {
+			d.Counter = c
+			all = append(all, d)
+		}
+		if partial {
+			v.counts.Partial++
+		}
+	}
 	for c, a := range v.counters {
 		switch {
-		case a.kind == KindBucket:
-			v.counts.Buckets++
 		case a.row != nil && a.row.Saturated || a.want.Saturated:
 			v.counts.Saturated++
 		default:
@@ -187,6 +248,7 @@ func (a *account) differences(c Counter) []Difference {
 	figure("settled", row.Settled, a.want.Settled)
 	figure("credits", row.Credits, a.want.Credits)
 	figure("held", row.Held, a.want.Held)
+	figure("raised", row.Raised, a.want.Raised)
 	if row.Days == nil || row.Days.Moved {
 		return out
 	}

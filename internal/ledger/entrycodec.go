@@ -139,3 +139,21 @@ func DecodeNotice(b []byte) (Notice, error) {
 	d.ints(&n.Amount, &n.Used)
 	return n, d.end("notice")
 }
+
+func (e *encoder) late(list []LateSum) {
+	e.uint(uint64(len(list)))
+	for _, l := range list {
+		e.ints(l.Quarter, l.Amount)
+	}
+}
+
+func (d *decoder) late() []LateSum {
+	var list []LateSum
+	for range d.count() {
+		list = append(list, LateSum{Quarter: d.int(), Amount: d.int()})
+		if d.bad {
+			break
+		}
+	}
+	return list
+}
