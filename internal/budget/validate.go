@@ -16,6 +16,7 @@ import (
 // Bounds of values where they enter (SPEC 1, BUD-1).
 const (
 	MaxTokens   = 1_000_000_000_000_000 // of a token budget
+	MaxOwned    = 20                    // budgets of one key or plan
 	MaxWarnings = 10                    // thresholds of a budget
 	MaxPercent  = 100                   // of a threshold
 )

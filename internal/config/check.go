@@ -36,16 +36,19 @@ type failFunc func(at place, format string, args ...any)
 // space, in which no two may differ only in the case of letters (SPEC KEY-5). A
 // workspace's own model may have a shared one's name, and wins (SPEC 14).
 func (p *parser) checkNames(fail failFunc) {
-	type space struct{ kind, scope, name string }
-	first := map[space]named{}
+	type use struct {
+		space
+		kind, name string
+	}
+	first := map[use]named{}
 	for _, n := range p.names {
-		key := space{n.kind, n.scope, n.name}
+		key := use{n.space, n.kind, n.name}
 		if n.kind == route.KindModel {
 			key.name = strings.ToLower(n.name)
 		}
 		if other, taken := first[key]; taken {
 			// A model holds its own aliases apart itself.
-			if other.owner != n.owner {
+			if other.object != n.object {
 				fail(n.place, "%s is taken on line %d%s: choose another", document.Quote(n.name), other.line, spelled(other.name, n.name))
 			}
 			continue
@@ -56,7 +59,7 @@ func (p *parser) checkNames(fail failFunc) {
 		if n.kind != route.KindModel || n.scope == "" || !p.inherits(n.scope) {
 			continue
 		}
-		shared, taken := first[space{n.kind, "", strings.ToLower(n.name)}]
+		shared, taken := first[use{space{}, n.kind, strings.ToLower(n.name)}]
 		if taken && shared.name != n.name {
 			fail(n.place, "%s is taken on line %d%s: choose another", document.Quote(n.name), shared.line, spelled(shared.name, n.name))
 		}
@@ -81,18 +84,21 @@ func (p *parser) inherits(workspace string) bool {
 
 // checkRenames: an old name can't be in use, nor be given to two.
 func (p *parser) checkRenames(fail failFunc) {
-	type space struct{ kind, scope, name string }
-	live, renamed := map[space]int{}, map[space]int{}
+	type use struct {
+		space
+		kind, name string
+	}
+	live, renamed := map[use]int{}, map[use]int{}
 	for _, n := range p.names {
 		if !n.alias {
-			live[space{n.kind, n.scope, n.name}] = n.line
+			live[use{n.space, n.kind, n.name}] = n.line
 		}
 	}
 	for _, n := range p.names {
 		if n.was == "" || n.was == n.name {
 			continue
 		}
-		key := space{n.kind, n.scope, n.was}
+		key := use{n.space, n.kind, n.was}
 		if other, taken := live[key]; taken {
 			fail(n.wasPlace, "%s is still declared on line %d: rename that one, or leave was out", document.Quote(n.was), other)
 		}

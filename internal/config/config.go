@@ -14,8 +14,10 @@ import (
 	"io"
 	"os"
 
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
@@ -31,6 +33,9 @@ const (
 	maxProviders  = 1_000
 	maxModels     = 10_000
 	maxKeys       = 10_000
+	maxPlans      = 1_000
+	maxBudgets    = 10_000
+	maxRules      = 10 * rule.MaxRules // what is read; rule.MaxRules are accepted
 )
 
 // File is a configuration: what this process needs, and the objects that are
@@ -55,7 +60,10 @@ type Workspace struct {
 	Settings  *tenant.Workspace
 	Providers []Provider
 	Models    []Model
+	Plans     []Plan
 	Keys      []Key
+	Budgets   []Budget // of the workspace; those of keys and plans are with them
+	Rules     []Rule
 }
 
 // Provider is a declared provider and, apart from it, its credential.
@@ -82,6 +90,30 @@ type Key struct {
 	// Explicit are the paths of the fields that the file gives, nulls included:
 	// the template fills none of these (SPEC KEY-4).
 	Explicit map[string]bool
+	Budgets  []Budget
+}
+
+// Plan is a declared plan with its budgets.
+type Plan struct {
+	Was     string
+	Line    int
+	Value   *tenant.Plan
+	Budgets []Budget
+}
+
+// Budget is a declared budget. Its subject is as the file writes it: a key or
+// plan is called by its name.
+type Budget struct {
+	Was   string
+	Line  int
+	Value *budget.Budget
+}
+
+// Rule is a declared rate rule, its subject likewise.
+type Rule struct {
+	Was   string
+	Line  int
+	Value *rule.Rule
 }
 
 // Lookup finds a variable of the environment, as os.LookupEnv does.

@@ -149,18 +149,26 @@ func TestWhatIsDeclaredIsStableAndHoldsNoSecret(t *testing.T) {
 	}
 	var kinds []string
 	for _, d := range first {
-		kinds = append(kinds, d.Kind+" "+d.Workspace+"/"+d.Name)
+		name := d.Kind + " " + d.Workspace + "/" + d.Name
+		if d.OwnerKind != "" {
+			name += " of " + d.OwnerKind + " " + d.OwnerName
+		}
+		kinds = append(kinds, name)
 		for line := range strings.Lines(environment) {
 			if _, secret, _ := strings.Cut(strings.TrimSpace(line), "="); strings.Contains(string(d.Body), secret) {
 				t.Errorf("the body of %s holds a secret: %s", d.Name, d.Body)
 			}
 		}
 	}
-	want := []string{"workspace default/default", "provider /openai", "provider /local", "model /gpt-4o-mini", "model /local-llama", "key default/ci"}
+	want := []string{
+		"workspace default/default", "provider /openai", "provider /local", "model /gpt-4o-mini", "model /local-llama", "plan default/intern",
+		"key default/ci", "budget default/hourly of key ci", "budget default/intern day of plan intern", "budget default/org month",
+		"budget default/each developer", "rate_limit default/interactive users",
+	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("declared objects (-want +got):\n%s", diff)
 	}
-	if got, want := first[5].Origin, "weir.yaml:29"; got != want {
+	if got, want := first[6].Origin, "weir.yaml:32"; got != want {
 		t.Errorf("the key's origin is %s, want %s", got, want)
 	}
 }
@@ -207,8 +215,8 @@ func TestTheEnvironmentHasTheLastWord(t *testing.T) {
 		p.AdminToken != "another-token-0123456789" {
 		t.Errorf("process is %+v", p)
 	}
-	if _, err := config.Default(variables("WEIR_RESERVATION_RETENTION", "30d")); err == nil {
-		t.Error("a retention that nothing would keep is accepted (BR-016)")
+	if f, err := config.Default(variables(config.EnvRetention, "30d")); err != nil || f.Process.RetentionMicros != 30*24*3600*1_000_000 {
+		t.Errorf("RES-6: a retention is refused: %v", err)
 	}
 	_, err = config.Default(variables(config.EnvHold, "soon"))
 	if got, want := err.Error(), `environment: WEIR_RESERVATION_HOLD: must be a length of time from 1m to 1d, is "soon"`; got != want {
@@ -249,7 +257,16 @@ func TestAVariableChangesNoStructureAndIsReadAsWhatIsWanted(t *testing.T) {
 func TestNoErrorShowsWhatTheEnvironmentHolds(t *testing.T) {
 	const secret = "sk-very-secret-0123456789 \x01"
 	for _, field := range []string{
-		"listen", "store", "admin_token", "log_level", "reservation_hold", "type", "funds", "credit_line", "time_zone", "limits", "key_template", "budget_refusal", "hide_amounts",
+		"listen", "store", "admin_token", "log_level", "reservation_hold", "reservation_retention", "on_short", "max_users", "local_rate_limit",
+		"local_rate_limit: {fill_interval: X}", "local_rate_limit: {type: X}", "local_rate_limit: {max_tokens: X}",
+		"budgets: [{name: a, scope: X}]", "budgets: [{name: a, scope: user, subject: X}]", "budgets: [{name: a, scope: key, subject: X}]",
+		"budgets: [{name: a, metric: X}]", "budgets: [{name: a, metric: spend, limit: X}]", "budgets: [{name: a, metric: tokens, limit: X}]",
+		"budgets: [{name: a, period: X}]", "budgets: [{name: a, period: day, time_zone: X}]", "budgets: [{name: a, window: X}]",
+		"budgets: [{name: a, model: X}]", "budgets: [{name: a, provider: X}]", "budgets: [{name: a, warn_percent: X}]", "budgets: [{name: a, warn_percent: [X]}]",
+		"budgets: [{name: a, enforcement: X}]", "budgets: [{name: X}]", "rate_limits: [{name: a, subject_kind: tag, subject_id: X}]",
+		"rate_limits: [{name: a, window_seconds: X}]", "rate_limits: [{name: a, enabled: X}]", "plans: [{name: X}]", "plans: [{name: a, allowed_models: [X]}]",
+		"keys: [{name: a, secret: aaaaaaaaaaaaaaaa, plan: X}]", "keys: [{name: a, secret: aaaaaaaaaaaaaaaa, budgets: [{window: X}]}]",
+		"type", "funds", "credit_line", "time_zone", "limits", "key_template", "budget_refusal", "hide_amounts",
 		"providers: [{name: a, auth: none, base_url: X}]", "providers: [{name: a, base_url: 'http://a', api_key: X}]", "providers: [{name: a, base_url: 'http://a', auth: X}]",
 		"providers: [{name: a, auth: none, base_url: 'http://a', headers: {a: X}}]", "providers: [{name: a, auth: none, base_url: 'http://a', timeouts: {idle: X}}]",
 		"models: [{name: a, provider: b, price: X}]", "models: [{name: a, provider: b, price: {input: X}}]", "models: [{name: a, provider: b, context_tokens: X}]",

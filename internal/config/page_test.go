@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/tenant"
 )
 
 // docs/configuration.md is held to the code. The strict reader is asked about
@@ -34,7 +35,8 @@ import (
 type object struct {
 	file  string
 	pages [][2]string
-	later string // where the page lists what is refused here for now
+	later string   // where the page lists what is refused here for now
+	less  []string // fields that the page describes, but not for here
 }
 
 const (
@@ -46,33 +48,46 @@ const (
 	model     = "An item of `models`"
 	prices    = "The price of a model"
 	key       = "An item of `keys`"
+	plan      = "An item of `plans`"
+	budgets   = "An item of `budgets`"
+	rates     = "An item of `rate_limits`"
 )
 
 func objects() []object {
 	top := "top level, `workspaces`"
+	none := [][2]string(nil)
 	list := []object{
-		{"%s", [][2]string{{process, ""}, {declared, ""}, {workspace, ""}}, top},
-		{"workspaces: [{%s}]", [][2]string{{workspace, ""}, {another, ""}}, top},
-		{"providers: [{%s}]", [][2]string{{provider, ""}}, "`providers`"},
-		{"models: [{%s}]", [][2]string{{model, ""}}, ""},
-		{"keys: [{%s}]", [][2]string{{key, ""}}, "`keys`, `key_template`"},
-		{"key_template: {%s}", [][2]string{{workspace, "key_template"}}, "`keys`, `key_template`"},
+		{"%s", append(none, [2]string{process}, [2]string{declared}, [2]string{workspace}), top, nil},
+		{"workspaces: [{%s}]", append(none, [2]string{workspace}, [2]string{another}), top, nil},
 	}
-	for _, path := range []string{"tls", "bounds"} {
-		list = append(list, object{path + ": {%s}", [][2]string{{process, path}}, ""})
+	one := func(file, page, path string, less ...string) {
+		list = append(list, object{file: file, pages: [][2]string{{page, path}}, less: less})
+	}
+	one("providers: [{%s}]", provider, "")
+	list[len(list)-1].later = "`providers`"
+	one("models: [{%s}]", model, "")
+	one("keys: [{%s}]", key, "")
+	one("key_template: {%s}", workspace, "key_template")
+	one("plans: [{%s}]", plan, "")
+	one("budgets: [{%s}]", budgets, "")
+	one("keys: [{budgets: [{%s}]}]", budgets, "", "subject", "subject_id")
+	one("plans: [{budgets: [{%s}]}]", budgets, "", "subject", "subject_id")
+	one("rate_limits: [{%s}]", rates, "")
+	for _, path := range []string{"tls", "bounds", "local_rate_limit"} {
+		one(path+": {%s}", process, path)
 	}
 	for _, path := range []string{"timeouts", "bounds"} {
-		list = append(list, object{"providers: [{" + path + ": {%s}}]", [][2]string{{provider, path}}, ""})
+		one("providers: [{"+path+": {%s}}]", provider, path)
 	}
 	for _, path := range []string{"caps", "limits"} {
-		list = append(list, object{"keys: [{" + path + ": {%s}}]", [][2]string{{key, path}}, ""},
-			object{"key_template: {" + path + ": {%s}}", [][2]string{{workspace, "key_template." + path}}, ""})
+		one("keys: [{"+path+": {%s}}]", key, path)
+		one("key_template: {"+path+": {%s}}", workspace, "key_template."+path)
 	}
 	for path, file := range map[string]string{
 		"limits": "limits: {%s}", "type_defaults": "type_defaults: {%s}",
 		"type_defaults.personal": "type_defaults: {personal: {%s}}", "type_defaults.enterprise": "type_defaults: {enterprise: {%s}}",
 	} {
-		list = append(list, object{file, [][2]string{{workspace, path}}, ""})
+		one(file, workspace, path)
 	}
 	return list
 }
@@ -122,6 +137,9 @@ func (o object) rows(t *testing.T) map[string]row {
 	for _, at := range o.pages {
 		maps.Copy(all, rows(t, at[0], at[1]))
 	}
+	for _, name := range o.less {
+		delete(all, name)
+	}
 	return all
 }
 
@@ -145,7 +163,7 @@ func words(t *testing.T) []string {
 	t.Helper()
 	plain := regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	found := map[string]bool{}
-	for _, dir := range []string{".", "../tenant", "../route", "../price"} {
+	for _, dir := range []string{".", "../tenant", "../budget", "../rule", "../route", "../price"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +221,8 @@ func TestThePageNamesEveryFieldThatTheFileCanHave(t *testing.T) {
 					if !refused[word] {
 						t.Errorf("the page does not say that %s is not available yet", word)
 					}
-				case strings.Contains(text, "unknown field"), strings.Contains(text, "at the top level"), strings.Contains(text, "do not nest"):
+				case strings.Contains(text, "unknown field"), strings.Contains(text, "at the top level"), strings.Contains(text, "do not nest"),
+					strings.Contains(text, "that it stands with"), strings.Contains(text, "a template has no budgets"):
 					delete(refused, word)
 				case !refused[word]:
 					read = append(read, word)
@@ -305,19 +324,20 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, b, u := f.Process, f.Process.Bounds, route.NewProvider("", "")
+	p, b, u, w := f.Process, f.Process.Bounds, route.NewProvider("", ""), tenant.NewWorkspace("", "")
 	length, number := document.FormatDuration, func(n int64) string { return strconv.FormatInt(n, 10) }
 	for at, want := range map[[2]string]map[string]string{
 		{process, ""}: {
 			"listen": p.Listen, "admin_listen": p.AdminListen, "store": p.Store, "log_level": p.LogLevel,
-			"reservation_hold": length(p.HoldMicros),
+			"reservation_hold": length(p.HoldMicros), "reservation_retention": length(p.RetentionMicros),
 		},
 		{process, "bounds"}: {
 			"max_body_bytes": number(b.MaxBodyBytes), "max_header_bytes": number(b.MaxHeaderBytes), "max_connections": number(b.MaxConnections),
 			"header_timeout": length(b.HeaderTimeoutMicros), "body_timeout": length(b.BodyTimeoutMicros),
 			"write_timeout": length(b.WriteTimeoutMicros), "idle_timeout": length(b.IdleTimeoutMicros), "drain_timeout": length(b.DrainMicros),
 		},
-		{provider, ""}: {"protocol": u.Protocol, "auth": u.Auth, "stream_usage": u.StreamUsage, "charge_partial_on_upstream_failure": strconv.FormatBool(u.ChargesPartial())},
+		{workspace, ""}: {"type": w.Type, "funds": w.Funds, "on_short": w.OnShort, "shrink_floor": number(w.ShrinkFloor), "max_users": number(w.MaxUsers)},
+		{provider, ""}:  {"protocol": u.Protocol, "auth": u.Auth, "stream_usage": u.StreamUsage, "charge_partial_on_upstream_failure": strconv.FormatBool(u.ChargesPartial())},
 		{provider, "timeouts"}: {
 			"connect": length(u.Timeouts.Connect), "first_byte": length(u.Timeouts.FirstByte), "idle": length(u.Timeouts.Idle), "total": length(u.Timeouts.Total),
 		},
@@ -338,7 +358,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 func TestThePageNamesEveryVariable(t *testing.T) {
 	text := section(t, "Variables")
 	for _, name := range []string{
-		config.EnvListen, config.EnvAdminListen, config.EnvStore, config.EnvAdminToken, config.EnvLogLevel, config.EnvHold,
+		config.EnvListen, config.EnvAdminListen, config.EnvStore, config.EnvAdminToken, config.EnvLogLevel, config.EnvHold, config.EnvRetention,
 	} {
 		if !strings.Contains(text, "| `"+name+"` |") {
 			t.Errorf("the page lacks %s", name)

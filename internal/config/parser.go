@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/tenant"
@@ -28,15 +29,19 @@ type place struct {
 	line int
 }
 
-// named is a name that must be the only one of its kind in its scope. The scope
-// "" is the shared one.
+// space is where a name must be the only one of its kind: a scope, which is a
+// workspace or "", what all share; and in it the path of the key or plan that a
+// budget stands with.
+type space struct{ scope, owner string }
+
 type named struct {
 	place
-	kind, scope, name string
-	owner             string // the path of the object that has it
-	was               string
-	wasPlace          place
-	alias             bool
+	space
+	kind, name string
+	object     string // the path of the object that has it
+	was        string
+	wasPlace   place
+	alias      bool
 }
 
 type placedSecret struct {
@@ -56,14 +61,15 @@ type binding struct {
 // workspace.
 var settings = []string{
 	"type", "funds", "credit_line", "time_zone", "limits", "type_defaults", "key_template", "budget_refusal", "hide_amounts",
+	"hold_output_tokens", "on_short", "shrink_floor", "max_users",
 }
 
 // processFields stand at the top level alone.
 var processFields = []string{
-	"listen", "admin_listen", "store", "admin_token", "tls", "log_level", "bounds", "reservation_hold",
+	"listen", "admin_listen", "store", "admin_token", "tls", "log_level", "bounds", "reservation_hold", "reservation_retention", "local_rate_limit",
 }
 
-var laterFields = []string{"routes", "plans", "budgets", "rate_limits", "prices", "reservation_retention"}
+var laterFields = []string{"routes", "prices"}
 
 // top reads the file: the process, the default workspace, what is shared, and
 // the other workspaces.
@@ -81,7 +87,7 @@ func (p *parser) top(r *document.Reader) {
 	}
 	p.providers(r, "", &p.file.Providers)
 	p.models(r, "", true, &p.file.Models)
-	p.keys(r, &w)
+	p.limits(r, &w)
 	p.file.Workspaces = append(p.file.Workspaces, w)
 	r.Objects("workspaces", maxWorkspaces, func(_ int, r *document.Reader) { p.workspace(r) })
 	r.Later(laterFields...)
@@ -89,7 +95,7 @@ func (p *parser) top(r *document.Reader) {
 
 func (p *parser) workspace(r *document.Reader) {
 	w := Workspace{Line: r.Line(), Declared: true}
-	p.identity(r, tenant.KindWorkspace, "", &w.Name, &w.Was)
+	p.identity(r, tenant.KindWorkspace, space{}, &w.Name, &w.Was)
 	w.Settings = tenant.NewWorkspace("", w.Name)
 	if w.Name == tenant.DefaultWorkspace {
 		r.Fail("name", "the top level describes the workspace %s: write its fields there", w.Name)
@@ -98,7 +104,7 @@ func (p *parser) workspace(r *document.Reader) {
 	p.settings(r, &w)
 	p.providers(r, w.Name, &w.Providers)
 	p.models(r, w.Name, w.Settings.Inherit, &w.Models)
-	p.keys(r, &w)
+	p.limits(r, &w)
 	r.Refuse("stands at the top level of the file only", processFields...)
 	r.Refuse("workspaces do not nest", "workspaces")
 	r.Later(laterFields...)
@@ -116,7 +122,7 @@ func (p *parser) settings(r *document.Reader, w *Workspace) {
 }
 
 // identity reads a declared object's name, and the one that it had before.
-func (p *parser) identity(r *document.Reader, kind, scope string, name, was *string) {
+func (p *parser) identity(r *document.Reader, kind string, within space, name, was *string) {
 	r.Need("name")
 	r.String("name", name)
 	r.String("was", was)
@@ -125,7 +131,7 @@ func (p *parser) identity(r *document.Reader, kind, scope string, name, was *str
 	}
 	if *name != "" {
 		p.names = append(p.names, named{
-			place: at(r, "name"), kind: kind, scope: scope, name: *name, owner: r.Path(), was: *was, wasPlace: at(r, "was"),
+			place: at(r, "name"), space: within, kind: kind, name: *name, object: r.Path(), was: *was, wasPlace: at(r, "was"),
 		})
 	}
 }
@@ -145,7 +151,7 @@ func (p *parser) secret(r *document.Reader, field string, hash [32]byte, upstrea
 func (p *parser) providers(r *document.Reader, scope string, into *[]Provider) {
 	r.Objects("providers", maxProviders, func(_ int, r *document.Reader) {
 		v := Provider{Line: r.Line(), Value: route.NewProvider("", "")}
-		p.identity(r, route.KindProvider, scope, &v.Value.Name, &v.Was)
+		p.identity(r, route.KindProvider, space{scope: scope}, &v.Value.Name, &v.Was)
 		p.credential(r, &v.Credential)
 		v.Value.Fields(r)
 		switch {
@@ -179,11 +185,11 @@ const maxCredential = 8192
 func (p *parser) models(r *document.Reader, scope string, inherits bool, into *[]Model) {
 	r.Objects("models", maxModels, func(_ int, r *document.Reader) {
 		m := Model{Line: r.Line(), Value: &route.Model{}}
-		p.identity(r, route.KindModel, scope, &m.Value.Name, &m.Was)
+		p.identity(r, route.KindModel, space{scope: scope}, &m.Value.Name, &m.Was)
 		m.Value.Fields(r)
 		for _, alias := range m.Value.Aliases {
 			p.names = append(p.names, named{
-				place: at(r, "aliases"), kind: route.KindModel, scope: scope, name: alias, owner: r.Path(), alias: true,
+				place: at(r, "aliases"), space: space{scope: scope}, kind: route.KindModel, name: alias, object: r.Path(), alias: true,
 			})
 		}
 		if m.Value.Provider != "" {
@@ -196,7 +202,7 @@ func (p *parser) models(r *document.Reader, scope string, inherits bool, into *[
 func (p *parser) keys(r *document.Reader, w *Workspace) {
 	r.Objects("keys", maxKeys, func(_ int, r *document.Reader) {
 		k := Key{Line: r.Line(), Value: &tenant.Key{}}
-		p.identity(r, tenant.KindKey, w.Name, &k.Value.Name, &k.Was)
+		p.identity(r, tenant.KindKey, space{scope: w.Name}, &k.Value.Name, &k.Was)
 		p.keySecret(r, &k)
 		k.Value.Fields(r)
 		r.Add(k.Value.Validate(w.Settings))
@@ -204,6 +210,7 @@ func (p *parser) keys(r *document.Reader, w *Workspace) {
 			p.remember(r, "caps")
 		}
 		k.Explicit = r.Given()
+		k.Budgets = p.owned(r, w.Name, budget.ScopeKey, k.Value.Name)
 		w.Keys = append(w.Keys, k)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
@@ -27,7 +28,7 @@ const (
 	EnvAdminToken  = "WEIR_ADMIN_TOKEN"
 	EnvLogLevel    = "WEIR_LOG_LEVEL"
 	EnvHold        = "WEIR_RESERVATION_HOLD"
-	envRetention   = "WEIR_RESERVATION_RETENTION" // refused until retention is there (BR-016)
+	EnvRetention   = "WEIR_RESERVATION_RETENTION"
 )
 
 // Process is what one process needs, and no object of the store.
@@ -42,6 +43,20 @@ type Process struct {
 	// HoldMicros is how long a reservation stands that is neither settled nor
 	// renewed (SPEC RES-5).
 	HoldMicros int64
+	// RetentionMicros is how long the records of settled requests are kept (SPEC
+	// RES-6). Usage events have a minimum of their own.
+	RetentionMicros int64
+	// LocalRateLimit is nil where there is none.
+	LocalRateLimit *LocalRateLimit
+}
+
+// LocalRateLimit is a bucket of this process, in memory, over all keys (SPEC
+// RAT-6). It is full at the start.
+type LocalRateLimit struct {
+	Metric         string // rule.Requests or rule.Tokens
+	Capacity       int64  // what a full bucket holds
+	PerFill        int64  // what is added each interval
+	IntervalMicros int64
 }
 
 // TLS are the files of a certificate and its key; both are set, or none.
@@ -65,7 +80,9 @@ const (
 	hour   = 60 * minute
 	day    = 24 * hour
 
-	minHold, maxHold = minute, day
+	minHold, maxHold           = minute, day
+	minRetention, maxRetention = day, 3650 * day
+	minFill, maxFill           = second / 1000, day
 )
 
 func defaultProcess() Process {
@@ -76,7 +93,7 @@ func defaultProcess() Process {
 			HeaderTimeoutMicros: 10 * second, BodyTimeoutMicros: 2 * minute,
 			WriteTimeoutMicros: minute, IdleTimeoutMicros: 2 * minute, DrainMicros: 30 * second,
 		},
-		HoldMicros: 30 * minute,
+		HoldMicros: 30 * minute, RetentionMicros: 90 * day,
 	}
 }
 
@@ -99,6 +116,12 @@ func (p *Process) read(r *document.Reader) {
 	r.Text("admin_token", keep(&p.AdminToken, tenant.ValidSecret), func() { p.AdminToken = "" })
 	r.Choice("log_level", &p.LogLevel, "debug", "info", "warn", "error")
 	r.Duration("reservation_hold", &p.HoldMicros, minHold, maxHold)
+	r.Duration("reservation_retention", &p.RetentionMicros, minRetention, maxRetention)
+	r.Object("local_rate_limit", func(r *document.Reader) {
+		l := LocalRateLimit{Metric: rule.Requests}
+		l.read(r)
+		p.LocalRateLimit = &l
+	})
 	r.Object("tls", func(r *document.Reader) {
 		r.Need("cert", "key")
 		r.String("cert", &p.TLS.Cert)
@@ -116,6 +139,14 @@ func (b *Bounds) read(r *document.Reader) {
 	r.Duration("write_timeout", &b.WriteTimeoutMicros, second, hour)
 	r.Duration("idle_timeout", &b.IdleTimeoutMicros, second, hour)
 	r.Duration("drain_timeout", &b.DrainMicros, second, hour)
+}
+
+func (l *LocalRateLimit) read(r *document.Reader) {
+	r.Need("max_tokens", "tokens_per_fill", "fill_interval")
+	r.Choice("type", &l.Metric, rule.Requests, rule.Tokens)
+	r.Int("max_tokens", &l.Capacity, 1, tenant.MaxRate)
+	r.Int("tokens_per_fill", &l.PerFill, 1, tenant.MaxRate)
+	r.Duration("fill_interval", &l.IntervalMicros, minFill, maxFill)
 }
 
 // keep keeps a text that check accepts.
@@ -143,9 +174,7 @@ func (p *Process) override(env Lookup) Problems {
 		{EnvAdminToken, keep(&p.AdminToken, tenant.ValidSecret)},
 		{EnvLogLevel, keep(&p.LogLevel, validLevel)},
 		{EnvHold, setDuration(&p.HoldMicros, minHold, maxHold)},
-		{envRetention, func(string) error {
-			return errors.New("is not available in this version: nothing is removed from the call log")
-		}},
+		{EnvRetention, setDuration(&p.RetentionMicros, minRetention, maxRetention)},
 	} {
 		value, ok := env(v.name)
 		if !ok || value == "" {

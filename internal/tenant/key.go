@@ -138,7 +138,9 @@ func (k *Key) Validate(w *Workspace) error {
 		problems.Add("expires_at", "must be an instant before the year 10000")
 	}
 	k.shape().check(w, &problems)
-	if k.RequireUser && k.AttributeUsers == "" && k.User == "" {
+	// A key of the file is validated before it copies from the template.
+	copies := w != nil && w.KeyTemplate != nil && w.KeyTemplate.AttributeUsers != ""
+	if k.RequireUser && k.AttributeUsers == "" && k.User == "" && !copies {
 		problems.Add("require_user", "nothing names a user, so every request would be refused: add attribute_users or user")
 	}
 	return problems.Err()
