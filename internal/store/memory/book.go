@@ -26,6 +26,7 @@ type Book struct {
 	refusals    shelf.Refusals
 	counters    map[ledger.Counter]*ledger.State
 	events      []ledger.Event // in the order of their batches
+	outbox      []ledger.Notice
 	ended       map[callKey]ledger.Ending
 	calls       map[callKey]store.Call
 	quarters    map[quarterKey]ledger.QuarterSum
@@ -187,6 +188,7 @@ func (b *Book) keep(page *ledger.Page, changes *ledger.Changes, rows *shelf.Rows
 		}
 		b.ended[key] = ending
 	}
+	b.outbox = append(b.outbox, changes.Outbox...)
 	for i := range changes.Calls {
 		c := &changes.Calls[i]
 		b.calls[callKey{c.Workspace, c.ID}] = store.Call{Call: *c, Count: 1}
@@ -213,6 +215,16 @@ func (b *Book) keepRefusals() {
 			b.calls[key] = c
 		}
 	}
+}
+
+// Outbox lists every notice that a batch has written, in order.
+func (b *Book) Outbox(ctx context.Context) ([]ledger.Notice, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.ready(ctx); err != nil {
+		return nil, err
+	}
+	return slices.Clone(b.outbox), nil
 }
 
 // Expired is store.Sweepable's.

@@ -117,7 +117,8 @@ func (b *Book) FundEntries(ctx context.Context, workspace string, before ledger.
 		return nil, err
 	}
 	list := b.eventsOf(func(e *ledger.Event) bool {
-		return e.Workspace == workspace && e.Kind >= ledger.EventTopUp && (before.IsZero() || e.ID.Compare(before) < 0)
+		return e.Workspace == workspace && e.Kind >= ledger.EventTopUp && e.Kind <= ledger.EventAdjustment &&
+			(before.IsZero() || e.ID.Compare(before) < 0)
 	})
 	slices.SortFunc(list, func(x, y ledger.Event) int { return y.ID.Compare(x.ID) })
 	return first(list, limit), nil

@@ -94,7 +94,7 @@ ORDER BY workspace, lim, epoch, subject, win, day, credit`
 	sqlEvents     = `SELECT ` + eventColumns + ` FROM events ORDER BY workspace, id, attempt, kind`
 	sqlCallEvents = `SELECT ` + eventColumns + ` FROM events WHERE workspace = ? AND id = ? ORDER BY at, kind, attempt`
 	sqlFundEvents = `SELECT ` + eventColumns + ` FROM events
-WHERE workspace = ? AND kind >= 6 AND id < ? ORDER BY id DESC LIMIT ?`
+WHERE workspace = ? AND kind >= 6 AND kind <= 8 AND id < ? ORDER BY id DESC LIMIT ?`
 	// The range of ids is wider than that of the instants by how far a gateway's
 	// clock may be off; admitted_at decides.
 	sqlUsageEvents = `SELECT ` + eventColumns + ` FROM events
