@@ -70,11 +70,11 @@ func (s *Service) KeyLimits(ctx context.Context, a Actor, r KeyRequest) (KeyLimi
 	if err != nil {
 		return KeyLimitsAnswer{}, answer(err)
 	}
-	result, err := s.read(ctx, admit.ReadOp(snapshot, k))
+	result, err := s.read(ctx, admit.ReadOp(snapshot, k, admit.Attribution{}))
 	if err != nil {
 		return KeyLimitsAnswer{}, answer(err)
 	}
-	return admit.Describe(snapshot, k, result.Readings), nil
+	return admit.Describe(snapshot, k, admit.Attribution{}, result.Readings), nil
 }
 
 // read submits an operation that only reads.
@@ -90,6 +90,7 @@ func viewKey(o *store.Object, k *tenant.Key, at int64) KeyAnswer {
 	out := KeyAnswer{
 		ID: o.ID, Name: o.Name, Prefix: k.Prefix, Status: "active", Team: k.Team, Project: k.Project, User: k.User,
 		AllowedModels: k.AllowedModels, MaxOutputTokens: k.MaxOutputTokens, ExpiresAt: instant(k.ExpiresAt),
+		Plan: k.Plan, AttributeUsers: k.AttributeUsers, RequireUser: k.RequireUser,
 		Caps: viewCaps(k.Caps), Limits: RunValues(k.Limits), FromTemplate: k.FromTemplate,
 		Source: o.Source, Origin: o.Origin, Version: o.Version, CreatedAt: instant(o.CreatedAt), UpdatedAt: instant(o.UpdatedAt),
 	}

@@ -21,7 +21,7 @@ type compiled struct {
 	keys map[*tenant.Key]*checkList
 }
 
-// checkList are a key's checks, apart and in one list.
+// checkList are the checks of a request, apart and in one list.
 type checkList struct {
 	limit.Compiled
 	all []ledger.Check
@@ -29,9 +29,17 @@ type checkList struct {
 
 func newCompiled() *compiled { return &compiled{keys: map[*tenant.Key]*checkList{}} }
 
-func compile(s *Snapshot, k *tenant.Key) *checkList {
-	c := &checkList{Compiled: limit.Compile(limit.Subject{Workspace: s.Workspace, Key: k, Zone: s.Zone})}
+func (s *Snapshot) compile(k *tenant.Key, who Attribution) *checkList {
+	c := &checkList{Compiled: limit.Compile(limit.Subject{
+		Workspace: s.Workspace, Key: k, Zone: s.Zone, Set: s.Limits, User: who.user(k), Named: who.User != "", Tags: who.Tags,
+	})}
 	c.all = append(append(make([]ledger.Check, 0, len(c.Before)+len(c.After)), c.Before...), c.After...)
+	for i := range c.Narrowed {
+		// Limits are on models, whatever they are called by (KEY-5, RAT-2).
+		if t, _ := s.Resolve(c.Narrowed[i].Model); t != nil {
+			c.Narrowed[i].Model = t.Model.Name
+		}
+	}
 	return c
 }
 
@@ -50,16 +58,35 @@ func (c *checkList) with(policy *ledger.Check) []ledger.Check {
 	return append(list, c.After...)
 }
 
-// checks are the limits that apply to a key. The result is shared: callers copy
-// what they change.
-func (s *Snapshot) checks(k *tenant.Key) *checkList {
+// own are the checks that are narrowed to a candidate's model or provider, and
+// what they and the common ones mean for it.
+func (c *checkList) own(t *Target) ([]ledger.Check, limit.Effect) {
+	var list []ledger.Check
+	effect := c.Effect
+	for i := range c.Narrowed {
+		n := &c.Narrowed[i]
+		if n.Model == t.Model.Name && n.Model != "" || n.Provider == t.Provider.Name && n.Provider != "" {
+			list = append(list, n.Check)
+			effect.See(&n.Check)
+		}
+	}
+	return list, effect
+}
+
+// checks are the limits that apply to a key's request. The result is shared:
+// callers copy what they change. What a request names itself is compiled for it
+// alone.
+func (s *Snapshot) checks(k *tenant.Key, who Attribution) *checkList {
+	if who.User != "" || len(who.Tags) > 0 && s.Limits.CountsTags() {
+		return s.compile(k, who)
+	}
 	s.compiled.mu.RLock()
 	c := s.compiled.keys[k]
 	s.compiled.mu.RUnlock()
 	if c != nil {
 		return c
 	}
-	fresh := compile(s, k)
+	fresh := s.compile(k, Attribution{})
 	s.compiled.mu.Lock()
 	defer s.compiled.mu.Unlock()
 	if len(s.compiled.keys) >= maxCompiled {

@@ -41,8 +41,10 @@ type Planned struct {
 	OutputField string
 	// Want is what the worst case is priced from; its InputTokens include what
 	// the gateway cannot see (EST-4).
-	Want  price.Want
-	Worst ledger.Amounts
+	Want price.Want
+	// Worst is what a sweep charges. Wants is what is held: less, where the
+	// workspace bounds what is held for output (BUD-10).
+	Worst, Wants ledger.Amounts
 	// unpriced: the model has no price for all that the request could use.
 	unpriced bool
 }
@@ -77,9 +79,25 @@ func (r *Request) estimate(t *Target, reserving bool) Planned {
 	}
 	p.OutputTokens = product(held, max(1, c.Completions))
 	p.Want = price.WantOf(c, input, held)
-	p.Worst = ledger.Amounts{Tokens: sum(input, p.OutputTokens), Input: p.InputTokens, Requests: 1, Slots: 1}
-	p.Worst.Spend, p.unpriced = worstSpend(t.Price, p.Want)
+	p.Worst, p.unpriced = p.worst(p.Want)
+	p.Wants = p.Worst
+	if most := r.Snapshot.Workspace.HoldOutputTokens; most > 0 && most < held {
+		p.Wants, _ = p.worst(price.WantOf(c, input, most))
+	}
 	return p
+}
+
+// worst is the worst case of a want, in every metric.
+func (p *Planned) worst(w price.Want) (a ledger.Amounts, unpriced bool) {
+	a = ledger.Amounts{Tokens: p.tokens(w), Input: p.InputTokens, Requests: 1, Slots: 1}
+	a.Uncached = a.Tokens
+	a.Spend, unpriced = worstSpend(p.Price, w)
+	return a, unpriced
+}
+
+// tokens are the most tokens that a want can come to.
+func (p *Planned) tokens(w price.Want) int64 {
+	return sum(w.InputTokens, product(w.OutputTokens, max(1, w.Completions)))
 }
 
 // bound works out the output bound of one completion: what to write into the
@@ -97,7 +115,7 @@ func (r *Request) bound(p *Planned, reserving bool) (held int64) {
 	}
 	// A body may carry a second bound beside the one that counted: written, the
 	// bound holds for both. A larger one is clamped by the model's (KEY-6).
-	if reserving || r.outputCeiling() > 0 || write > 0 && r.Call.OutputBound > write {
+	if reserving || r.Snapshot.outputCeiling(r.Key) > 0 || write > 0 && r.Call.OutputBound > write {
 		p.WriteBound = write
 	}
 	if m.ContextTokens > 0 {
@@ -114,20 +132,12 @@ func (r *Request) outputBound(modelMax, modelDefault int64) int64 {
 	if bound <= 0 {
 		bound = modelDefault
 	}
-	for _, most := range [...]int64{modelMax, r.outputCeiling()} {
+	for _, most := range [...]int64{modelMax, r.Snapshot.outputCeiling(r.Key), r.OutputCap} {
 		if most > 0 && (bound <= 0 || bound > most) {
 			bound = most
 		}
 	}
 	return max(0, bound)
-}
-
-// outputCeiling is the key's own maximum; 0: none.
-func (r *Request) outputCeiling() int64 {
-	if r.Key.MaxOutputTokens == nil {
-		return 0
-	}
-	return max(0, *r.Key.MaxOutputTokens)
 }
 
 // worstSpend prices a worst case. Without a price, or with one that lacks what
@@ -149,7 +159,7 @@ func worstSpend(row *price.Row, w price.Want) (spend int64, unpriced bool) {
 }
 
 func (p *Planned) candidate() ledger.Candidate {
-	c := ledger.Candidate{Model: p.Model.Name, Provider: p.Provider.Name, Wants: p.Worst}
+	c := ledger.Candidate{Model: p.Model.Name, Provider: p.Provider.Name, Wants: p.Wants, Worst: p.Worst}
 	if p.Price != nil {
 		c.Price, c.Free = p.Price.ID, p.Price.IsFree()
 	}

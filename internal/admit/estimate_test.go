@@ -86,7 +86,7 @@ func TestOutputIsHeldForEachCompletionAndInputOnce(t *testing.T) { // EST-2, EST
 	w, request := newWorld(t), chat("big")
 	request.Completions, request.OutputBound = 5, 100
 	p := w.build(request)
-	want := ledger.Amounts{Spend: 103*1000 + 500*10_000, Tokens: 603, Input: 103, Requests: 1, Slots: 1}
+	want := ledger.Amounts{Spend: 103*1000 + 500*10_000, Tokens: 603, Input: 103, Requests: 1, Slots: 1, Uncached: 603}
 	if got := p.Op.Candidates[0].Wants; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

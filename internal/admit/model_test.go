@@ -141,7 +141,7 @@ func TestWhatAWorkspaceDeclaresTakesANameFromWhatIsShared(t *testing.T) { // SPE
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			s := admit.NewSnapshot(1, w.ws, time.UTC, c.targets(w))
+			s := admit.NewSnapshot(1, w.ws, time.UTC, nil, c.targets(w))
 			got, via := s.Resolve(c.sent)
 			if (got == nil) != (c.want == "") {
 				t.Fatalf("got %+v", got)

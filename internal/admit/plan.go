@@ -23,9 +23,16 @@ type Request struct {
 	Key        *tenant.Key
 	Call       *call.Call
 	Snapshot   *Snapshot
+	Who        Attribution
 	Process    string
 	ClientID   string
 	HoldMicros int64
+	// OutputCap bounds the output of each completion further; 0: not. It is what
+	// Plan.Shrunk said would fit (BUD-10).
+	OutputCap int64
+	// Tentative: the caller builds a refused admission again, smaller if Shrunk
+	// says so, and at last as it was.
+	Tentative bool
 }
 
 // Plan is an admission ready to submit, and what its answer will be read with.
@@ -34,16 +41,21 @@ type Plan struct {
 	Targets  []Planned // as many as Op.Candidates
 	Snapshot *Snapshot
 	Key      *tenant.Key
-	policy   *fault.Fault
+	Who      Attribution
+	// OutputCap is the request's: the bound that a short budget lowered it to.
+	OutputCap int64
+	policy    *fault.Fault
 }
 
 // Note is what the call log keeps of an admission besides the ledger's own
 // figures (ENGINE 14). Prompt text is never in it.
 type Note struct {
-	Door        string `json:"door"`
-	Model       string `json:"model"` // as sent, cut at 200 bytes
-	Stream      bool   `json:"stream,omitempty"`
-	User        string `json:"user,omitempty"`
+	Door   string `json:"door"`
+	Model  string `json:"model"` // as sent, cut at 200 bytes
+	Stream bool   `json:"stream,omitempty"`
+	User   string `json:"user,omitempty"` // as the body has it
+	// KeyUser is the key's own user where the request named another (KEY-7).
+	KeyUser     string `json:"key_user,omitempty"`
 	TextBytes   int64  `json:"text_bytes"`
 	Messages    int64  `json:"messages,omitempty"`
 	Tools       int64  `json:"tools,omitempty"`
@@ -61,24 +73,28 @@ type Note struct {
 // operation. It never fails: what the policy refuses enters the operation at
 // its place, so that an earlier check answers first (ORD-1, ORD-2).
 func Build(r Request) *Plan {
-	compiled := r.Snapshot.checks(r.Key)
-	p := &Plan{Snapshot: r.Snapshot, Key: r.Key}
+	compiled := r.Snapshot.checks(r.Key, r.Who)
+	p := &Plan{Snapshot: r.Snapshot, Key: r.Key, Who: r.Who, OutputCap: r.OutputCap}
 	note := r.note()
 	op := &ledger.Op{
 		Verb: ledger.Admit, ID: r.ID, Workspace: r.Snapshot.Workspace.ID, Generation: r.Snapshot.Generation,
 		Process: r.Process, HoldMicros: r.HoldMicros, ClientID: r.ClientID,
 		Subjects: ledger.Subjects{
-			Key: r.Key.ID, Plan: r.Key.Plan, User: r.Key.User, Team: r.Key.Team, Project: r.Key.Project,
+			Key: r.Key.ID, Plan: r.Key.Plan, User: r.Who.user(r.Key), Team: r.Key.Team, Project: r.Key.Project,
+			Tags: r.Who.Tags,
 		},
 	}
 	target, refused := r.resolve()
 	if target != nil {
-		planned := r.estimate(target, compiled.Reserving)
-		refused = r.policy(&planned, compiled.SpendLimited)
+		own, effect := compiled.own(target)
+		planned := r.estimate(target, effect.Reserving)
+		refused = r.policy(&planned, effect.SpendLimited)
 		p.Targets = []Planned{planned}
 		// A model that the policy refuses is a candidate all the same: check 2
 		// sees its worst case, and answers before check 3 (ORD-1, BAL-6).
-		op.Candidates = []ledger.Candidate{planned.candidate()}
+		candidate := planned.candidate()
+		candidate.Checks = own
+		op.Candidates = []ledger.Candidate{candidate}
 		note.InputTokens, note.OutputBound, note.WorstNanos = planned.InputTokens, planned.OutputTokens, planned.Worst.Spend
 		note.Price = target.priced
 	}
@@ -91,6 +107,7 @@ func Build(r Request) *Plan {
 		}
 	}
 	op.Checks = compiled.with(policy)
+	op.Quiet = r.Tentative && p.shrinkable(op)
 	op.Note, _ = json.Marshal(note) // strings, numbers and a row that was written: it cannot fail
 	p.Op = op
 	return p
@@ -98,10 +115,14 @@ func Build(r Request) *Plan {
 
 func (r *Request) note() Note {
 	c := r.Call
-	return Note{
+	n := Note{
 		Door: string(c.Door), Model: label(c.Model), Stream: c.Stream, User: label(c.User), TextBytes: c.Prompt.TextBytes,
 		Messages: c.Prompt.Messages, Tools: c.Prompt.Tools, Images: c.Prompt.Images, Completions: c.Completions,
 	}
+	if r.Who.User != "" && r.Who.User != r.Key.User {
+		n.KeyUser = r.Key.User
+	}
+	return n
 }
 
 // label cuts a text that somebody outside chose, for a record or a message.
@@ -117,10 +138,10 @@ func label(s string) string {
 // exists: nobody learns names by trying (KEY-5).
 func (r *Request) resolve() (*Target, *fault.Fault) {
 	t, via := r.Snapshot.Resolve(r.Call.Model)
-	if t == nil && r.Key.AllowedModels == nil {
+	if t == nil && !r.Snapshot.listed(r.Key) {
 		return nil, r.refuseModel(fault.ModelNotFound, "model %q does not exist here; GET /v1/models lists what this key may call", label(r.Call.Model))
 	}
-	if t == nil || !tenant.Allows(r.Key.AllowedModels, t.Model.Name, via) {
+	if t == nil || !r.Snapshot.allows(r.Key, t, via) {
 		return nil, r.refuseModel(fault.ModelNotAllowed, "key %q may not call model %q; GET /v1/models lists what it may call", r.Key.Name, label(r.Call.Model))
 	}
 	return t, nil
@@ -132,7 +153,7 @@ func (r *Request) policy(p *Planned, spendLimited bool) *fault.Fault {
 	if p.unpriced && spendLimited {
 		return r.refuseModel(fault.ModelUnpriced, "model %q has no price and a spend limit applies to key %q; set its price, or `price: free`", p.Model.Name, r.Key.Name)
 	}
-	ceiling := r.outputCeiling()
+	ceiling := r.Snapshot.outputCeiling(r.Key)
 	if ceiling == 0 || r.Call.OutputBound <= ceiling {
 		return nil
 	}

@@ -14,7 +14,7 @@ type RateHeaders struct {
 	Limit, Remaining, ResetSeconds int64
 }
 
-// Rate picks the runtime limit with the smallest remaining share, the first of
+// Rate picks the runtime limit or rate rule with the smallest remaining share, the first of
 // equals; ok is false when none applies. Concurrency and budgets never stand
 // here. admitted says whether the request's own want has been taken since the
 // reading. at is the reading's instant.
@@ -22,11 +22,16 @@ func Rate(readings []ledger.Reading, admitted bool, at int64) (h RateHeaders, ok
 	for i := range readings {
 		r := &readings[i]
 		limit := r.Check.Amount
-		if r.Check.Kind != ledger.KindBucket || r.Check.Mode != ledger.Take || limit <= 0 {
+		if r.Check.Kind != ledger.KindBucket && r.Check.Kind != ledger.KindSliding || r.Check.Mode != ledger.Take || limit <= 0 {
 			continue
 		}
 		used, reset := r.Used, max(0, r.ResetsAt-at)
-		if admitted {
+		switch {
+		case !admitted:
+		case r.Check.Kind == ledger.KindSliding:
+			used = sum(used, r.Wanted)
+			reset = max(reset, r.Check.Window.Length)
+		default:
 			used = sum(used, r.Wanted)
 			reset = sum(reset, refillMicros(r.Wanted, limit))
 		}

@@ -7,9 +7,11 @@ import (
 	"math"
 	"time"
 
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/rule"
 )
 
 // patienceMicros: a refusal that this much waiting will not cure tells clients
@@ -32,7 +34,7 @@ func (p *Plan) Refuse(result *ledger.Result) *fault.Fault {
 	}
 	f := fault.New(check.Code, "%s", p.sentence(refusal))
 	if never := larger(result); never != nil && never.Check != check {
-		f.Message += "; besides, it needs more than the whole " + never.Check.Name + " limit of " + p.whose(never.Check) + ", so waiting does not help"
+		f.Message += "; besides, it needs more than the whole " + title(never.Check) + " of " + p.whose(never.Check) + ", so waiting does not help"
 	}
 	f.Details = details(check, &refusal.Reading)
 	f.Details.Subject = p.subject(check)
@@ -108,13 +110,42 @@ func ceilSeconds(micros int64) int64 {
 
 // subject names whose limit it is, in the caller's words.
 func (p *Plan) subject(c *ledger.Check) string {
-	if c.Scope == "key" {
+	switch c.Scope {
+	case string(budget.ScopeKey), string(rule.SubjectKey):
 		return p.Key.Name
+	case string(budget.ScopePlan):
+		return p.Key.Plan
+	case string(budget.ScopeUser), string(budget.ScopeProject), string(budget.ScopeTeam), string(rule.SubjectTag):
+		return c.Counter.Subject
+	default:
+		return p.Snapshot.Workspace.Name
 	}
-	return p.Snapshot.Workspace.Name
 }
 
-func (p *Plan) whose(c *ledger.Check) string { return fmt.Sprintf("%s %q", c.Scope, p.subject(c)) }
+func (p *Plan) whose(c *ledger.Check) string {
+	switch c.Scope {
+	case string(rule.SubjectKey):
+		return fmt.Sprintf("key %q", p.subject(c))
+	case string(budget.ScopePlan):
+		return fmt.Sprintf("plan %q, which counts key %q by itself,", p.subject(c), p.Key.Name)
+	default:
+		return fmt.Sprintf("%s %q", c.Scope, p.subject(c))
+	}
+}
+
+// title is a limit's name in a sentence: those that somebody named are quoted.
+func title(c *ledger.Check) string {
+	switch c.Kind {
+	case ledger.KindFixed:
+		return fmt.Sprintf("budget %q", c.Name)
+	case ledger.KindSliding:
+		return fmt.Sprintf("rate rule %q", c.Name)
+	case ledger.KindBucket, ledger.KindGauge:
+		return c.Name + " limit"
+	default:
+		return c.Name
+	}
+}
 
 // sentence is the message: what is in the way, and what helps.
 func (p *Plan) sentence(refusal *ledger.Refusal) string {
@@ -132,20 +163,30 @@ func (p *Plan) sentence(refusal *ledger.Refusal) string {
 	case c.Kind == ledger.KindFunds:
 		return fmt.Sprintf("%s has not the funds for this request: %s USD available, %s of them held by running requests, and it may cost up to %s; top it up, or ask for fewer output tokens",
 			whose, funds(r), figure(c, r.Held), figure(c, r.Wanted))
+	case c.Kind == ledger.KindRoster:
+		return fmt.Sprintf("%s has had requests of %d users, which is all that it may have; name one of them, or have max_users raised", whose, r.Used)
 	case r.Reason == ledger.ReasonLarger:
-		return fmt.Sprintf("this request needs %s, the %s limit of %s is %s in all (%s used): it can never be admitted; send less or have the limit raised",
-			figure(c, r.Wanted), c.Name, whose, figure(c, c.Amount), figure(c, r.Used))
+		return fmt.Sprintf("this request needs %s, the %s of %s is %s in all (%s used): it can never be admitted; send less or have the limit raised",
+			figure(c, r.Wanted), title(c), whose, figure(c, r.Amount), figure(c, r.Used))
 	case c.Kind == ledger.KindGauge:
-		return fmt.Sprintf("%s has %s in flight, its limit is %s at once; try again when one has ended", whose, figure(c, r.Held), figure(c, c.Amount))
-	case c.Kind == ledger.KindBucket:
-		return fmt.Sprintf("the %s limit of %s is %s a minute (%s used) and this request needs %s; there is room for it in %d s",
-			c.Name, whose, figure(c, c.Amount), figure(c, r.Used), figure(c, r.Wanted), ceilSeconds(r.WaitMicros))
+		return fmt.Sprintf("%s has %s in flight, its limit is %s at once; try again when one has ended", whose, figure(c, r.Held), figure(c, r.Amount))
+	case c.Kind == ledger.KindBucket || c.Kind == ledger.KindSliding:
+		return fmt.Sprintf("the %s of %s is %s %s (%s used) and this request needs %s; there is room for it in %d s",
+			title(c), whose, figure(c, r.Amount), windowPhrase(c), figure(c, r.Used), figure(c, r.Wanted), ceilSeconds(r.WaitMicros))
 	case c.Mode == ledger.Reserve:
 		return fmt.Sprintf("the %s of %s is %s: %s are spent, %s are held by running requests, and this request needs up to %s%s",
-			c.Name, whose, figure(c, c.Amount), figure(c, r.Used), figure(c, r.Held), figure(c, r.Wanted), again(r))
+			title(c), whose, figure(c, r.Amount), figure(c, r.Used), figure(c, r.Held), figure(c, r.Wanted), again(r))
 	default:
-		return fmt.Sprintf("the %s of %s is %s and %s are spent%s", c.Name, whose, figure(c, c.Amount), figure(c, r.Used), again(r))
+		return fmt.Sprintf("the %s of %s is %s and %s are spent%s", title(c), whose, figure(c, r.Amount), figure(c, r.Used), again(r))
 	}
+}
+
+// windowPhrase is the length of a rate limit's window in a sentence.
+func windowPhrase(c *ledger.Check) string {
+	if c.Kind == ledger.KindBucket {
+		return "a minute"
+	}
+	return "in " + counted(c.Window.Length/microsPerSecond, "second")
 }
 
 // bareSentence names no amounts (ERR-1). When there is room again is none.
@@ -158,15 +199,17 @@ func bareSentence(refusal *ledger.Refusal, whose string) string {
 	case c.Kind == ledger.KindFunds:
 		return whose + " has not the funds for this request; top it up, or ask for fewer output tokens"
 	case r.Reason == ledger.ReasonLarger:
-		return fmt.Sprintf("this request needs more than the whole %s limit of %s: it can never be admitted; send less or have the limit raised", c.Name, whose)
+		return fmt.Sprintf("this request needs more than the whole %s of %s: it can never be admitted; send less or have the limit raised", title(c), whose)
 	case c.Kind == ledger.KindGauge:
 		return whose + " has as many requests in flight as it may; try again when one has ended"
-	case c.Kind == ledger.KindBucket:
-		return fmt.Sprintf("the %s limit of %s is used up; there is room for this request in %d s", c.Name, whose, ceilSeconds(r.WaitMicros))
+	case c.Kind == ledger.KindRoster:
+		return whose + " has as many users as it may have; name one of them, or have max_users raised"
+	case c.Kind == ledger.KindBucket || c.Kind == ledger.KindSliding:
+		return fmt.Sprintf("the %s of %s is used up; there is room for this request in %d s", title(c), whose, ceilSeconds(r.WaitMicros))
 	case c.Mode == ledger.Reserve:
-		return fmt.Sprintf("the %s of %s has no room for this request%s", c.Name, whose, again(r))
+		return fmt.Sprintf("the %s of %s has no room for this request%s", title(c), whose, again(r))
 	default:
-		return fmt.Sprintf("the %s of %s is spent%s", c.Name, whose, again(r))
+		return fmt.Sprintf("the %s of %s is spent%s", title(c), whose, again(r))
 	}
 }
 
@@ -252,7 +295,7 @@ func details(c *ledger.Check, r *ledger.Reading) *fault.Details {
 	case ledger.KindFunds:
 		d.Amount, d.Held, d.Wanted = plain(int64(funds(r))), plain(r.Held), plain(r.Wanted)
 	default:
-		d.Amount, d.Used, d.Held, d.Wanted = plain(c.Amount), plain(r.Used), plain(r.Held), plain(r.Wanted)
+		d.Amount, d.Used, d.Held, d.Wanted = plain(r.Amount), plain(r.Used), plain(r.Held), plain(r.Wanted)
 	}
 	return d
 }
@@ -285,6 +328,8 @@ func windowWord(c *ledger.Check) string {
 		return "minute"
 	case c.Kind == ledger.KindGauge:
 		return "in_flight"
+	case c.Kind == ledger.KindFixed || c.Kind == ledger.KindSliding:
+		return c.Window.String()
 	default:
 		return ""
 	}

@@ -411,7 +411,7 @@ func TestAKeySeesEachOfItsLimits(t *testing.T) { // KEY-8, EFF-1
 	w.key.Caps.Day, w.key.Team, w.key.ExpiresAt = at(5*money.Dollar), "red", start+3600*second
 	w.key.FromTemplate = map[string]string{"caps.day": "2026-03-01"}
 	w.admit(chat("big"))
-	v := admit.Describe(w.snapshot(), w.key, w.read())
+	v := admit.Describe(w.snapshot(), w.key, w.who, w.read())
 	want := []admit.LimitView{
 		{ID: "funds", Name: "balance", Scope: "workspace", Metric: "spend", Admission: "observe", Origin: "workspace", Used: "0", Held: "0", Remaining: "6"},
 		{
@@ -432,11 +432,11 @@ func TestAKeySeesEachOfItsLimits(t *testing.T) { // KEY-8, EFF-1
 		t.Errorf("got %+v", v)
 	}
 	w.clock.Advance(time.Hour)
-	if v = admit.Describe(w.snapshot(), w.key, w.read()); v.Status != "expired" {
+	if v = admit.Describe(w.snapshot(), w.key, w.who, w.read()); v.Status != "expired" {
 		t.Errorf("status %q", v.Status)
 	}
 	w.key.Disabled = true
-	if v = admit.Describe(w.snapshot(), w.key, w.read()); v.Status != "disabled" {
+	if v = admit.Describe(w.snapshot(), w.key, w.who, w.read()); v.Status != "disabled" {
 		t.Errorf("status %q", v.Status)
 	}
 }

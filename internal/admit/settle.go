@@ -172,7 +172,10 @@ func believable(p *Planned, u call.Usage) bool {
 }
 
 func (c *Charged) attempt(p *Planned, u call.Usage, estimated bool) ledger.Attempt {
-	a := ledger.Attempt{Model: p.Model.Name, Provider: p.Provider.Name, Tokens: u.Tokens(), Input: u.InputTotal()}
+	a := ledger.Attempt{
+		Model: p.Model.Name, Provider: p.Provider.Name, Tokens: u.Tokens(), Input: u.InputTotal(),
+		Uncached: u.TokensUncached(), Estimated: estimated,
+	}
 	if estimated {
 		c.mark(call.MarkEstimated)
 	}

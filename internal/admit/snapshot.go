@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/tenant"
@@ -40,9 +41,11 @@ type Snapshot struct {
 	Generation int64
 	Workspace  *tenant.Workspace
 	Zone       *time.Location
-	targets    map[string]*Target
-	aliases    map[string]string // alias -> model name
-	compiled   *compiled
+	// Limits are the workspace's plans, budgets and rules; nil: it has none.
+	Limits   *limit.Set
+	targets  map[string]*Target
+	aliases  map[string]string // alias -> model name
+	compiled *compiled
 }
 
 // NewSnapshot builds a snapshot. Models and aliases share one space of names
@@ -51,9 +54,9 @@ type Snapshot struct {
 // all, a shared alias that is taken leads where the workspace says. Among equals
 // a model goes before an alias, and the first alias before later ones; of two
 // models of one name the last wins.
-func NewSnapshot(generation int64, w *tenant.Workspace, zone *time.Location, targets []*Target) *Snapshot {
+func NewSnapshot(generation int64, w *tenant.Workspace, zone *time.Location, limits *limit.Set, targets []*Target) *Snapshot {
 	s := &Snapshot{
-		Generation: generation, Workspace: w, Zone: zone,
+		Generation: generation, Workspace: w, Zone: zone, Limits: limits,
 		targets: make(map[string]*Target, len(targets)), aliases: make(map[string]string),
 		compiled: newCompiled(),
 	}
@@ -100,11 +103,43 @@ func (s *Snapshot) Resolve(name string) (t *Target, via []string) {
 	return t, via
 }
 
+// allows: what a key and its plan both list, both must allow (SPEC 14).
+func (s *Snapshot) allows(k *tenant.Key, t *Target, via []string) bool {
+	if plan := s.Limits.Plan(k.Plan); plan != nil && !tenant.Allows(plan.AllowedModels, t.Model.Name, via) {
+		return false
+	}
+	return tenant.Allows(k.AllowedModels, t.Model.Name, via)
+}
+
+// listed tells whether a key or its plan has a list of models at all.
+func (s *Snapshot) listed(k *tenant.Key) bool {
+	plan := s.Limits.Plan(k.Plan)
+	return k.AllowedModels != nil || plan != nil && plan.AllowedModels != nil
+}
+
+// outputCeiling is the smaller maximum of a key and its plan; 0: none.
+func (s *Snapshot) outputCeiling(k *tenant.Key) int64 {
+	most := positive(k.MaxOutputTokens)
+	if plan := s.Limits.Plan(k.Plan); plan != nil {
+		if n := positive(plan.MaxOutputTokens); n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	return most
+}
+
+func positive(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return max(0, *n)
+}
+
 // Models lists the names that a key may call, aliases included, sorted.
 func (s *Snapshot) Models(k *tenant.Key) []string {
 	var names []string
 	add := func(name string) {
-		if t, via := s.Resolve(name); t != nil && tenant.Allows(k.AllowedModels, t.Model.Name, via) {
+		if t, via := s.Resolve(name); t != nil && s.allows(k, t, via) {
 			names = append(names, name)
 		}
 	}

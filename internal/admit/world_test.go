@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/fault"
@@ -16,6 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/money"
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/store/memory"
 	"github.com/weirhq/weir/internal/tenant"
 )
@@ -34,6 +36,10 @@ type world struct {
 	ws      *tenant.Workspace
 	key     *tenant.Key
 	targets []*admit.Target
+	who     admit.Attribution
+	plans   []*tenant.Plan
+	budgets []*budget.Budget
+	rules   []*rule.Rule
 	made    int
 }
 
@@ -85,19 +91,31 @@ func chat(model string) *call.Call {
 	}
 }
 
-func (w *world) snapshot() *admit.Snapshot { return admit.NewSnapshot(0, w.ws, time.UTC, w.targets) }
+func (w *world) snapshot() *admit.Snapshot {
+	return admit.NewSnapshot(0, w.ws, time.UTC, w.set(), w.targets)
+}
+
+func (w *world) set() *limit.Set {
+	w.t.Helper()
+	set, err := limit.NewSet(w.ws.ID, w.plans, w.budgets, w.rules)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return set
+}
 
 func (w *world) build(c *call.Call) *admit.Plan {
 	w.made++
 	var random [10]byte
 	binary.BigEndian.PutUint64(random[2:], uint64(w.made))
 	return admit.Build(admit.Request{
-		ID: ledger.NewID(w.clock.Now(), random), Key: w.key, Call: c, Snapshot: w.snapshot(), Process: "p1", HoldMicros: 1800 * second,
+		ID: ledger.NewID(w.clock.Now(), random), Key: w.key, Call: c, Snapshot: w.snapshot(), Who: w.who, Process: "p1", HoldMicros: 1800 * second,
 	})
 }
 
 func (w *world) submit(op *ledger.Op) ledger.Result {
 	w.t.Helper()
+	op.Name(w.clock.Now())
 	results, err := w.book.Apply(w.t.Context(), []*ledger.Op{op})
 	if err != nil {
 		w.t.Fatal(err)
@@ -152,14 +170,21 @@ func (w *world) refused(c *call.Call, code fault.Code) {
 
 func (w *world) read() []ledger.Reading {
 	w.t.Helper()
-	return w.submit(admit.ReadOp(w.snapshot(), w.key)).Readings
+	return w.submit(admit.ReadOp(w.snapshot(), w.key, w.who)).Readings
 }
 
 // settle ends an admitted request with a usage of input and output tokens.
 func (w *world) settle(p *admit.Plan, r ledger.Result, input, output int64) admit.Charged {
 	w.t.Helper()
+	return w.settleCached(p, r, input, 0, output)
+}
+
+// settleCached is settle with tokens that were read from the provider's cache.
+func (w *world) settleCached(p *admit.Plan, r ledger.Result, input, cached, output int64) admit.Charged {
+	w.t.Helper()
+	usage := call.Usage{Input: input, CachedInput: cached, Output: output, Requests: 1}
 	c := admit.Settle(r.Reservation, &p.Targets[r.Candidate], admit.Ending{
-		Sent: true, Outcome: "ok", Observed: call.Observed{Reported: true, Usage: call.Usage{Input: input, Output: output, Requests: 1}},
+		Sent: true, Outcome: "ok", Observed: call.Observed{Reported: true, Usage: usage},
 	})
 	if got := w.submit(c.Op); got.Verdict != ledger.Done {
 		w.t.Fatalf("settle: verdict %d", got.Verdict)

@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/observe"
+	"github.com/weirhq/weir/internal/rule"
 )
 
 // Options are what a program is started with.
@@ -138,7 +139,17 @@ func (s *Server) build() {
 		Observer: metrics, Log: s.log, Chat: chat, Process: s.core.process,
 		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
 		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.writeTimeout(),
+		Local: localLimit(s.file.Process.LocalRateLimit),
 	})
+}
+
+func localLimit(l *config.LocalRateLimit) *gateway.LocalLimit {
+	if l == nil {
+		return nil
+	}
+	return &gateway.LocalLimit{
+		Tokens: l.Metric == rule.Tokens, Capacity: l.Capacity, PerFill: l.PerFill, IntervalMicros: l.IntervalMicros,
+	}
 }
 
 // writeTimeout is the configured one; a test may not want to wait for it.

@@ -67,6 +67,7 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	}
 	c.teller = teller.New(c.book, teller.Options{
 		OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
+		Now:            c.book.Now,
 		Inline:         true, // both books wait for nobody but the disk
 		Hooks:          tellerHooks(log),
 	})

@@ -10,8 +10,11 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/tenant"
 	"github.com/weirhq/weir/internal/window"
@@ -28,6 +31,9 @@ type part struct {
 	provider   *route.Provider
 	credential string // the provider's; kept apart from its object
 	model      *route.Model
+	plan       *tenant.Plan
+	budget     *budget.Budget
+	rule       *rule.Rule
 	broken     error // why it could not be decoded
 }
 
@@ -48,6 +54,19 @@ func (d *Directory) decode(ctx context.Context, o *store.Object) (*part, error) 
 		var err error
 		if p.credential, err = d.store.Credential(ctx, o.Workspace, o.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, fmt.Errorf("read the credential of provider %s: %w", o.Name, err)
+		}
+	case tenant.KindPlan:
+		if p.plan, p.broken = tenant.DecodePlan(o.Body); p.broken == nil {
+			p.plan.ID, p.plan.Name = o.ID, o.Name
+		}
+	case budget.KindBudget:
+		if p.budget, p.broken = budget.Decode(o.Body); p.broken == nil {
+			p.budget.ID, p.budget.Epoch = o.ID, o.Epoch
+			p.budget.Name = budget.SplitObjectName(p.budget.Owner, o.Name)
+		}
+	case rule.KindRule:
+		if p.rule, p.broken = rule.Decode(o.Body); p.broken == nil {
+			p.rule.ID, p.rule.Name, p.rule.Epoch = o.ID, o.Name, o.Epoch
 		}
 	case KindModel:
 		if p.model, p.broken = route.DecodeModel(o.Body); p.broken == nil {
@@ -76,6 +95,10 @@ func (d *Directory) build(e *entry, workspace string) error {
 	if err != nil {
 		return err
 	}
+	limits, err := limitsOf(e.parts, own.settings)
+	if err != nil {
+		return err
+	}
 	providers, models := map[string]*part{}, map[string]*part{}
 	for _, p := range inOrder(e.parts, own.settings) {
 		switch p.kind {
@@ -94,8 +117,30 @@ func (d *Directory) build(e *entry, workspace string) error {
 		}
 		targets = append(targets, t)
 	}
-	e.snapshot = admit.NewSnapshot(e.generation, own.settings, zone, targets)
+	e.snapshot = admit.NewSnapshot(e.generation, own.settings, zone, limits, targets)
 	return nil
+}
+
+// limitsOf compiles the workspace's plans, budgets and rules. One that can't be
+// read fails the workspace: nobody knows what it would refuse.
+func limitsOf(parts map[objectKey]*part, w *tenant.Workspace) (*limit.Set, error) {
+	var plans []*tenant.Plan
+	var budgets []*budget.Budget
+	var rules []*rule.Rule
+	for _, p := range parts {
+		switch {
+		case p.kind != tenant.KindPlan && p.kind != budget.KindBudget && p.kind != rule.KindRule:
+		case p.broken != nil:
+			return nil, fmt.Errorf("%s %q: %w", p.kind, p.name, p.broken)
+		case p.plan != nil:
+			plans = append(plans, p.plan)
+		case p.budget != nil:
+			budgets = append(budgets, p.budget)
+		case p.rule != nil:
+			rules = append(rules, p.rule)
+		}
+	}
+	return limit.NewSet(w.ID, plans, budgets, rules)
 }
 
 // target binds a model to its provider. With an error it has none.

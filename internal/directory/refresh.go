@@ -11,7 +11,9 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/tenant"
 )
@@ -176,8 +178,8 @@ func (d *Directory) apply(ctx context.Context, old *entry, workspace string, cha
 			keys[keyID{o.Workspace, o.ID}] = true
 			continue
 		}
-		if o.Kind != KindWorkspace && o.Kind != KindProvider && o.Kind != KindModel {
-			continue // of no concern to requests
+		if !concerns(o.Kind) {
+			continue
 		}
 		onlyKeys = false
 		if err := d.take(ctx, next.parts, o); err != nil {
@@ -191,6 +193,16 @@ func (d *Directory) apply(ctx context.Context, old *entry, workspace string, cha
 		return next, keys, nil
 	}
 	return next, keys, d.build(next, workspace)
+}
+
+// concerns tells whether a kind of object is part of a snapshot.
+func concerns(kind string) bool {
+	switch kind {
+	case KindWorkspace, KindProvider, KindModel, tenant.KindPlan, budget.KindBudget, rule.KindRule:
+		return true
+	default:
+		return false
+	}
 }
 
 // take puts an object in its place among the parts, or removes it.

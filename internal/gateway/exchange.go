@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/internal/admit"
@@ -35,12 +36,14 @@ type exchange struct {
 	snapshot *admit.Snapshot
 	body     []byte
 	call     *call.Call
+	who      admit.Attribution
 	plan     *admit.Plan
 
 	reservation *ledger.Reservation
 	planned     *admit.Planned
 	ending      admit.Ending
 	lease       *lease
+	throttled   int64 // taken from the process's own bucket
 	settled     bool
 	answered    bool // the client has had a status line
 	charged     admit.Charged
@@ -140,7 +143,14 @@ func (x *exchange) decode() (f *fault.Fault) {
 		// and nothing records that yet.
 		return fault.New(fault.NotFound, "the request names %q, state kept by a provider that was not made through this gateway; send its content instead", x.call.StateIDs[0])
 	}
-	return nil
+	return x.attribute()
+}
+
+// attribute reads whom and what the request is for (KEY-7, RAT-7).
+func (x *exchange) attribute() (f *fault.Fault) {
+	h := x.r.Header
+	x.who, f = admit.Attribute(x.key, h.Values(admit.UserHeader), h.Values(admit.TagsHeader), x.call)
+	return f
 }
 
 // BoundTimes gives the body of a request so long to arrive, whether or not
@@ -195,12 +205,16 @@ func inactiveFault(k *tenant.Key) *fault.Fault {
 }
 
 // admit submits the one atomic step. An operation that was built on an old
-// snapshot is built again, from the key on (ENGINE 13).
+// snapshot is built again, from the key on (ENGINE 13); one whose output a short
+// budget may lower is tried smaller, and the last word is one that is recorded
+// (BUD-10).
 func (x *exchange) admit() bool {
-	for range staleTries {
+	outputCap, final := int64(0), false
+	for try := 1; try <= decisionTries; try++ {
 		x.plan = admit.Build(admit.Request{
-			ID: x.id, Key: x.key, Call: x.call, Snapshot: x.snapshot,
-			Process: x.g.Process, ClientID: x.clientID, HoldMicros: x.g.HoldMicros,
+			ID: x.id, Key: x.key, Call: x.call, Snapshot: x.snapshot, Who: x.who,
+			Process: x.g.Process, ClientID: x.clientID, HoldMicros: x.g.HoldMicros, OutputCap: outputCap,
+			Tentative: !final && try < decisionTries,
 		})
 		result, err := x.g.Teller.Submit(x.r.Context(), x.plan.Op)
 		if err != nil {
@@ -212,15 +226,19 @@ func (x *exchange) admit() bool {
 			x.admitted(&result)
 			return true
 		case ledger.Refused:
+			if x.plan.Op.Quiet {
+				bound, fits := x.plan.Shrunk(&result)
+				if outputCap = 0; fits {
+					outputCap = bound
+				}
+				final = !fits
+				continue
+			}
 			x.rateHeaders(&result, false)
 			x.refuse(x.plan.Refuse(&result))
 			return false
 		case ledger.Stale:
-			if _, err := x.g.Directory.Refresh(x.r.Context(), x.snapshot.Workspace.ID); err != nil {
-				x.refuse(unavailable())
-				return false
-			}
-			if !x.lookUp() {
+			if !x.refresh() {
 				return false
 			}
 		default:
@@ -233,6 +251,22 @@ func (x *exchange) admit() bool {
 	return false
 }
 
+// refresh starts again from the key, on the configuration as it is now.
+func (x *exchange) refresh() bool {
+	if _, err := x.g.Directory.Refresh(x.r.Context(), x.snapshot.Workspace.ID); err != nil {
+		x.refuse(unavailable())
+		return false
+	}
+	if !x.lookUp() {
+		return false
+	}
+	if f := x.attribute(); f != nil {
+		x.refuse(f)
+		return false
+	}
+	return true
+}
+
 func (x *exchange) admitted(result *ledger.Result) {
 	x.reservation = result.Reservation
 	x.planned = &x.plan.Targets[result.Candidate]
@@ -241,6 +275,13 @@ func (x *exchange) admitted(result *ledger.Result) {
 		FreeWhenBroken: !x.planned.Provider.ChargesPartial(),
 	}
 	x.rateHeaders(result, true)
+	h := x.w.Header()
+	if text := admit.Warnings(result.Readings, result.At, x.snapshot.Workspace.HideAmounts); text != "" {
+		h.Set(admit.WarningHeader, text)
+	}
+	if bound := x.plan.OutputCap; bound > 0 {
+		h.Set(admit.OutputHeader, strconv.FormatInt(bound, 10))
+	}
 	x.lease = x.g.running.keep(x.reservation, x.g.Clock.Now()+x.g.HoldMicros/3)
 }
 
@@ -269,6 +310,7 @@ func (x *exchange) settle() {
 	x.g.running.drop(x.lease)
 	x.ending.EndedAt = x.g.Clock.Now()
 	x.charged = admit.Settle(x.reservation, x.planned, x.ending)
+	x.correctLocal()
 	if err := x.g.Teller.Post(x.charged.Op, nil); err != nil {
 		x.g.Log.Error("a settlement could not be queued; the sweep charges its worst case", "request_id", x.id.String(), "error", err)
 	}

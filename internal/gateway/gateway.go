@@ -108,6 +108,8 @@ type Options struct {
 	// reservation lives without renewal (WEIR_RESERVATION_HOLD).
 	Process    string
 	HoldMicros int64
+	// Local is this process's own rate limit; nil: none (RAT-6).
+	Local *LocalLimit
 	// MaxBodyBytes bounds a request's body, BodyTimeout the time it may take,
 	// WriteTimeout the time in which a client must take a part of its answer.
 	MaxBodyBytes int64
@@ -121,8 +123,9 @@ const (
 	DefaultMaxBodyBytes = 32 << 20
 	DefaultBodyTimeout  = time.Minute
 	DefaultWriteTimeout = time.Minute
-	// staleTries: an admission built on an old snapshot is built again so often.
-	staleTries = 3
+	// decisionTries: so often is an admission built, on old snapshots or with more
+	// output than fits.
+	decisionTries = 5
 )
 
 // Gateway serves the doors of SPEC section 9.
@@ -130,6 +133,7 @@ type Gateway struct {
 	Options
 	routes  []Route
 	running *running
+	local   *localBucket // nil: none
 	// stop ends what running requests wait for.
 	base context.Context
 	stop context.CancelCauseFunc
@@ -154,6 +158,7 @@ func New(o Options) *Gateway {
 	}
 	g := &Gateway{Options: o, running: newRunning()}
 	g.base, g.stop = context.WithCancelCause(context.Background())
+	g.local = newLocalBucket(o.Local, o.Clock.Now())
 	g.routes = g.table()
 	return g
 }

@@ -75,12 +75,19 @@ func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
 // showKey tells the caller its own key's limits and their use (KEY-8).
 func (g *Gateway) showKey(w http.ResponseWriter, r *http.Request) {
 	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
-		op := admit.ReadOp(x.snapshot, x.key)
+		if f := x.attribute(); f != nil {
+			return nil, f
+		}
+		op := admit.ReadOp(x.snapshot, x.key, x.who)
 		result, err := g.Teller.Submit(r.Context(), op)
 		if err != nil || result.Verdict != ledger.Done {
 			return nil, unavailable()
 		}
-		return admit.Describe(x.snapshot, x.key, result.Readings), nil
+		view := admit.Describe(x.snapshot, x.key, x.who, result.Readings)
+		if g.local != nil {
+			view.Limits = append(view.Limits, g.local.view(g.Clock.Now()))
+		}
+		return view, nil
 	})
 }
 

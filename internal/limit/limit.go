@@ -21,17 +21,47 @@ type Subject struct {
 	Key       *tenant.Key
 	// Zone is the workspace's zone, already loaded.
 	Zone *time.Location
+	// Set holds the workspace's plans, budgets and rules; nil: it has none.
+	Set *Set
+	// User is who is charged as the user, "" for nobody: the key's own, or the one
+	// that the request names (KEY-7), which is then Named.
+	User  string
+	Named bool
+	Tags  []string // of the request, distinct (RAT-5)
 }
 
-// Compiled are the checks that a key's every request brings, around the place
-// where check 3 (the model policy) stands.
+// Compiled are the checks that a request brings, around the place where check 3
+// (the model policy) stands.
 type Compiled struct {
 	// Before are checks 1 and 2, After checks 4 and 5.
 	Before, After []ledger.Check
-	// SpendLimited: prepaid funds or a cap applies, so an unpriced model is
-	// refused (PRC-3). Reserving: a limit holds the worst case, of money or of
-	// tokens, so the output bound is written into the request (EST-2).
-	SpendLimited, Reserving bool
+	// Narrowed are those on one model or provider, in the published order: check
+	// 4, then 6. Each is checked per candidate.
+	Narrowed []Narrowed
+	Effect
+}
+
+// Narrowed is a check of what one model, or one provider, is used for. Model is
+// the name as it was declared: a model's or an alias.
+type Narrowed struct {
+	Model, Provider string
+	Check           ledger.Check
+}
+
+// Effect is what checks mean for the rest of an admission.
+type Effect struct {
+	// SpendLimited: prepaid funds, a cap, or a budget of spend that refuses
+	// applies, so an unpriced model is refused (PRC-3).
+	SpendLimited bool
+	// Reserving: a limit takes the worst case in advance, of money or of tokens,
+	// so the output bound is written into the request (EST-2).
+	Reserving bool
+}
+
+// See adds what one more check means.
+func (e *Effect) See(c *ledger.Check) {
+	e.SpendLimited = e.SpendLimited || c.Wants == ledger.Spend && c.Mode != ledger.Track
+	e.Reserving = e.Reserving || c.Mode == ledger.Reserve || c.Mode == ledger.Take && c.Wants == ledger.Tokens
 }
 
 // stage is one family in the published order. The list is data: the order is
@@ -40,35 +70,42 @@ type stage struct {
 	Name    string
 	Codes   []fault.Code
 	before  bool
-	compile func(Subject) []ledger.Check
+	compile func(Subject) ([]ledger.Check, []Narrowed)
 }
 
 func stages() []stage {
 	return []stage{
-		{"key", []fault.Code{fault.APIKeyInactive}, true, keyStatus},
-		{"funds", []fault.Code{fault.InsufficientBalance}, true, funds},
-		{"spend caps", []fault.Code{fault.DayLimitReached, fault.SevenDayLimitReached, fault.ThirtyDayLimitReached}, false, caps},
+		{"key", []fault.Code{fault.APIKeyInactive}, true, whole(keyStatus)},
+		{"users", nil, true, whole(users)}, // not in the published table
+		{"funds", []fault.Code{fault.InsufficientBalance}, true, whole(funds)},
+		{"spend caps", []fault.Code{fault.DayLimitReached, fault.SevenDayLimitReached, fault.ThirtyDayLimitReached}, false, whole(caps)},
+		{"budgets", []fault.Code{fault.BudgetExceeded}, false, budgets},
 		{"runtime", []fault.Code{
 			fault.APIKeyRPMExceeded, fault.APIKeyTPMExceeded, fault.APIKeyConcurrencyExceeded,
 			fault.WorkspaceRPMExceeded, fault.WorkspaceTPMExceeded, fault.WorkspaceConcurrencyExceeded,
-		}, false, runtime},
+		}, false, whole(runtime)},
+		{"rate rules", []fault.Code{fault.RateLimited}, false, rates},
 	}
 }
 
-// Compile builds the checks of one key in its workspace.
+// whole is a family of which nothing is narrowed to a model.
+func whole(compile func(Subject) []ledger.Check) func(Subject) ([]ledger.Check, []Narrowed) {
+	return func(s Subject) ([]ledger.Check, []Narrowed) { return compile(s), nil }
+}
+
+// Compile builds the checks of one request in its workspace.
 func Compile(s Subject) Compiled {
 	var c Compiled
 	for _, stage := range stages() {
-		list := stage.compile(s)
+		list, narrowed := stage.compile(s)
 		if stage.before {
 			c.Before = append(c.Before, list...)
 		} else {
 			c.After = append(c.After, list...)
 		}
+		c.Narrowed = append(c.Narrowed, narrowed...)
 		for i := range list {
-			blocks := list[i].Wants == ledger.Spend && list[i].Mode != ledger.Track
-			c.SpendLimited = c.SpendLimited || blocks
-			c.Reserving = c.Reserving || list[i].Mode == ledger.Reserve
+			c.See(&list[i])
 		}
 	}
 	return c
@@ -92,6 +129,10 @@ func keyStatus(s Subject) []ledger.Check {
 	}
 	switch {
 	case s.Key.Disabled:
+		return []ledger.Check{check}
+	case s.Key.Plan != "" && s.Set.Plan(s.Key.Plan) == nil:
+		// Nobody knows what the plan would limit.
+		check.Origin = "plan"
 		return []ledger.Check{check}
 	case s.Key.ExpiresAt > 0:
 		check.Amount = s.Key.ExpiresAt

@@ -9,10 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
@@ -41,6 +43,18 @@ func all(s limit.Subject) {
 	s.Key.Limits = tenant.RuntimeLimits{RPM: new(int64(3)), TPM: new(int64(4)), Concurrency: new(int64(5))}
 }
 
+// declared is a set of one budget and one rule, both of the whole workspace.
+func declared(t *testing.T) *limit.Set {
+	t.Helper()
+	set, err := limit.NewSet("ws_a", nil, []*budget.Budget{
+		{ID: "bud_1", Name: "org day", Scope: budget.ScopeOrg, Metric: budget.Spend, Limit: 5, Period: budget.Day, Enforcement: budget.Hard},
+	}, []*rule.Rule{{ID: "rat_1", Name: "all", SubjectKind: rule.SubjectOrg, Metric: rule.Requests, WindowSeconds: 60, Limit: 9, Enabled: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
 func TestTheOrderOfTheChecksIsThePublishedOne(t *testing.T) { // ORD-1
 	var published []fault.Code
 	for _, info := range fault.All() {
@@ -53,6 +67,7 @@ func TestTheOrderOfTheChecksIsThePublishedOne(t *testing.T) { // ORD-1
 	}
 	s := newSubject()
 	all(s)
+	s.Set = declared(t)
 	c := limit.Compile(s)
 	if got := append(codes(c.Before), codes(c.After)...); !slices.Equal(got, limit.Order()) {
 		t.Errorf("compiled %v, want %v", got, limit.Order())

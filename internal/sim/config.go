@@ -89,7 +89,7 @@ func begin(shape uint64, number int) *configuration {
 	for i := range c.keys {
 		c.keys[i] = &tenant.Key{ID: fmt.Sprintf("k%d", i), Name: fmt.Sprintf("k%d", i)}
 	}
-	c.snapshot = admit.NewSnapshot(1, w, time.UTC, targets())
+	c.snapshot = admit.NewSnapshot(1, w, time.UTC, nil, targets())
 	for change := range changeKinds {
 		if change == ChangeZone || change == ChangeStatus || change == ChangeFunds || change == ChangeBudget {
 			continue
@@ -155,7 +155,7 @@ func (c *configuration) changed(e *Event, generation int64) *configuration {
 	if err != nil {
 		zone = time.UTC
 	}
-	next.snapshot = admit.NewSnapshot(generation, &w, zone, targets())
+	next.snapshot = admit.NewSnapshot(generation, &w, zone, nil, targets())
 	return &next
 }
 

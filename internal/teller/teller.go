@@ -38,6 +38,10 @@ type Options struct {
 	Limits Limits
 	// Clock measures waiting. Default the system's.
 	Clock clock.Clock
+	// Now estimates the book's clock: Submit names an operation's windows by it,
+	// so that only those at a window's edge are decided twice. nil: the caller
+	// has named them.
+	Now func() int64
 	// OutcomeUnknown tells whether a batch may have happened though Apply
 	// failed. Default: always so, see NewMachine.
 	OutcomeUnknown func(error) bool
@@ -139,6 +143,9 @@ func (t *Teller) lane(workspace string) *lane {
 // is undone. A Fund or Adjust that ended with an error may have happened;
 // submitting it again under its ID or Number books it once.
 func (t *Teller) Submit(ctx context.Context, op *ledger.Op) (ledger.Result, error) {
+	if t.options.Now != nil {
+		op.Name(t.options.Now())
+	}
 	l := t.lane(op.Workspace)
 	w := &waiter{done: make(chan struct{})}
 	ticket, err := t.enqueue(l, op, w)

@@ -96,6 +96,28 @@ type Spec struct {
 	Zone   *time.Location // the calendar's zone; nil is UTC. Lengths ignore it
 }
 
+// String is the word for the windows: day, week, month, or a length as
+// ParseLength reads it, in the largest unit that divides it; "" for all of time.
+func (s Spec) String() string {
+	switch {
+	case s.Length > 0:
+		for _, unit := range []byte("wdhms") {
+			if micros := unitMicros(unit); s.Length%micros == 0 {
+				return strconv.FormatInt(s.Length/micros, 10) + string(unit)
+			}
+		}
+		return strconv.FormatInt(s.Length, 10) + "us"
+	case s.Period == PeriodDay:
+		return "day"
+	case s.Period == PeriodWeek:
+		return "week"
+	case s.Period == PeriodMonth:
+		return "month"
+	default:
+		return ""
+	}
+}
+
 // Bounds is the window that contains at: its first instant and the first
 // instant after it.
 func (s Spec) Bounds(at int64) (start, end int64) {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/ledger"
+)
+
+// LocalLimit is this process's own bucket, over all keys (RAT-6,
+// local_rate_limit): PerFill units are added each IntervalMicros, up to Capacity.
+type LocalLimit struct {
+	Tokens                            bool // else requests
+	Capacity, PerFill, IntervalMicros int64
+}
+
+// localBucket holds it, in memory: it is full again after a restart, and each
+// process has its own.
+type localBucket struct {
+	LocalLimit
+	mu    sync.Mutex
+	level int64 // below zero: debt, which must refill first
+	step  int64 // of the last fill, in intervals since the epoch of the clock
+}
+
+// newLocalBucket is nil without a limit.
+func newLocalBucket(l *LocalLimit, now int64) *localBucket {
+	if l == nil {
+		return nil
+	}
+	return &localBucket{LocalLimit: *l, level: l.Capacity, step: now / l.IntervalMicros}
+}
+
+// fill adds what is due. A clock that goes back adds nothing and takes nothing.
+func (b *localBucket) fill(now int64) {
+	step := now / b.IntervalMicros
+	due := step - b.step
+	b.step = step
+	if due <= 0 {
+		return
+	}
+	missing := b.Capacity - b.level
+	if due >= (missing+b.PerFill-1)/b.PerFill {
+		b.level = b.Capacity
+		return
+	}
+	b.level += due * b.PerFill
+}
+
+// take takes units if they are there. Otherwise wait is the time in microseconds
+// until they would be; -1: the bucket never holds so many.
+func (b *localBucket) take(units, now int64) (ok bool, level, wait int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(now)
+	switch {
+	case units > b.Capacity:
+		return false, b.level, -1
+	case units <= b.level:
+		b.level -= units
+		return true, b.level, 0
+	}
+	fills := (units - b.level + b.PerFill - 1) / b.PerFill
+	return false, b.level, (b.step+fills)*b.IntervalMicros - now
+}
+
+// correct adds units back, or takes more when they are below zero.
+func (b *localBucket) correct(units, now int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(now)
+	b.level = min(b.Capacity, b.level+units)
+}
+
+func (b *localBucket) metric() string {
+	if b.Tokens {
+		return "tokens"
+	}
+	return "requests"
+}
+
+// throttle asks the process's own bucket, after the atomic step and last of check
+// 5. Its refusal gives everything back that the step took (RAT-6).
+func (x *exchange) throttle() bool {
+	b := x.g.local
+	if b == nil {
+		return true
+	}
+	units := int64(1)
+	if b.Tokens {
+		units = x.planned.InputTokens
+	}
+	ok, level, wait := b.take(units, x.g.Clock.Now())
+	if ok {
+		x.throttled = units
+		return true
+	}
+	x.ending.Outcome = "local_rate_limit"
+	x.refuse(b.refusal(units, level, wait, x.snapshot.Workspace.HideAmounts))
+	return false
+}
+
+// refusal says that it is this process's limit, and nobody's in particular.
+func (b *localBucket) refusal(units, level, wait int64, hide bool) *fault.Fault {
+	f := fault.New(fault.RateLimited, "the rate limit of this gateway process, over all keys, has no room for this request: it holds %d %s at most, %d are left, and this request needs %d",
+		b.Capacity, b.metric(), max(0, level), units)
+	f.Details = &fault.Details{
+		LimitID: "local_rate_limit", Scope: "process", Metric: b.metric(), Window: b.window(),
+		Amount: strconv.FormatInt(b.Capacity, 10), Used: strconv.FormatInt(b.Capacity-level, 10), Wanted: strconv.FormatInt(units, 10),
+	}
+	if hide {
+		f.Message = "the rate limit of this gateway process, over all keys, has no room for this request"
+		f.Details.Amount, f.Details.Used, f.Details.Wanted = "", "", ""
+	}
+	const second = 1_000_000
+	if wait < 0 {
+		f.NoRetry = true
+		f.Details.Reason = ledger.ReasonLarger
+	} else {
+		f.RetryAfterSeconds = int(max(1, (wait+second-1)/second))
+		f.NoRetry = wait > 60*second
+	}
+	f.Details.Retryable = !f.NoRetry
+	return f
+}
+
+func (b *localBucket) window() string {
+	return fmt.Sprintf("%d per %d ms", b.PerFill, b.IntervalMicros/1000)
+}
+
+// correctLocal puts what a request used in the place of what it took.
+func (x *exchange) correctLocal() {
+	b := x.g.local
+	if b == nil || x.throttled == 0 {
+		return
+	}
+	taken := x.throttled
+	x.throttled = 0
+	switch {
+	case x.charged.Op.Verb == ledger.Undo:
+		b.correct(taken, x.g.Clock.Now())
+	case b.Tokens:
+		b.correct(taken-x.charged.Tokens, x.g.Clock.Now())
+	}
+}
+
+// view lists the bucket beside a key's limits (EFF-1).
+func (b *localBucket) view(now int64) admit.LimitView {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(now)
+	return admit.LimitView{
+		ID: "local_rate_limit", Name: "local rate limit", Scope: "process", Metric: b.metric(), Window: b.window(), Admission: "take",
+		Origin: "this process's memory, over all keys", Amount: strconv.FormatInt(b.Capacity, 10),
+		Used: strconv.FormatInt(b.Capacity-b.level, 10), Held: "0", Remaining: strconv.FormatInt(max(0, b.level), 10),
+	}
+}
