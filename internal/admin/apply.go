@@ -20,8 +20,11 @@ type Declared struct {
 	// Workspace is the name of the workspace that owns it; "" is shared by all.
 	// A declared workspace is its own.
 	Workspace string
-	Kind      string // KindWorkspace, KindKey, KindProvider or KindModel
+	Kind      string // KindWorkspace or one of applied
 	Name      string
+	// OwnerKind and OwnerName are the key or plan that a budget is declared with:
+	// its Name is one of its kind there. Empty: the workspace's own.
+	OwnerKind, OwnerName string
 	// Was is the name that it had before: a rename (SPEC STO-2).
 	Was string
 	// Body is the canonical JSON of the package that owns the kind.
@@ -34,6 +37,10 @@ type Declared struct {
 	// Credential is a provider's; "" is none.
 	Credential string
 	Line       int
+
+	// owner is the id of the one that owns it, plain the name that it has there:
+	// Name is then the one among all of its workspace.
+	owner, plain string
 }
 
 // DeclaredSecret is a key's secret, as much as is kept of it.
@@ -61,7 +68,7 @@ func (a *ApplyAnswer) Any() bool {
 
 // applied are the kinds that a file declares inside a workspace, in the order
 // in which they need each other.
-var applied = []string{KindProvider, KindModel, KindKey}
+var applied = []string{KindProvider, KindModel, KindPlan, KindKey, KindBudget, KindRateLimit}
 
 // Apply makes the store hold what the file declares, in one transaction: what is
 // new, changed, renamed, gone or back (SPEC STO-2). Nothing is written when
@@ -81,8 +88,8 @@ func (s *Service) Apply(ctx context.Context, actor string, declared []Declared, 
 func (s *Service) applyOnce(ctx context.Context, actor string, declared []Declared, file string) (ApplyAnswer, error) {
 	a := &applier{
 		s: s, at: s.Clock.Now(), actor: actor, file: file, homes: map[string]*home{"": {}}, touched: map[objectRef]bool{},
-		gives: map[[3]string]*Declared{},
-		out:   ApplyAnswer{Created: []string{}, Changed: []string{}, Renamed: []string{}, Rotated: []string{}, Revived: []string{}, Retired: []string{}},
+		gives: map[[3]string]*Declared{}, guards: map[string]store.Edit{}, owners: map[string]string{},
+		out: ApplyAnswer{Created: []string{}, Changed: []string{}, Renamed: []string{}, Rotated: []string{}, Revived: []string{}, Retired: []string{}},
 	}
 	if err := a.plan(ctx, declared); err != nil {
 		return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
@@ -97,6 +104,7 @@ func (s *Service) applyOnce(ctx context.Context, actor string, declared []Declar
 	if len(edits) == 0 {
 		return a.out, nil
 	}
+	edits = a.guarded(edits)
 	if err := s.change(ctx, a.at, edits); err != nil {
 		return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
 	}
@@ -111,6 +119,8 @@ type applier struct {
 	homes       map[string]*home // by workspace name; "" is what all share
 	touched     map[objectRef]bool
 	gives       map[[3]string]*Declared // who gives a name up (was), by workspace, kind and name
+	guards      map[string]store.Edit   // by workspace id
+	owners      map[string]string       // what owns budgets, by its id: for people
 	retires     []store.Edit
 	edits       []planned
 	problems    document.Problems
@@ -121,9 +131,14 @@ type applier struct {
 type home struct {
 	id        string
 	workspace *tenant.Workspace // nil: shared
-	// provided and named are what the workspace will have when all is applied:
-	// providers by name, and who has each name of a model or alias.
+	// What the workspace will have when all is applied: providers by name, the
+	// model that each name or alias leads to, and the ids of keys and plans by
+	// kind and name.
 	provided map[string]bool
+	models   map[string]string
+	ids      map[[2]string]string
+	rules    int // that the file declares
+	lastRule *Declared
 }
 
 type objectRef struct{ workspace, kind, id string }
@@ -136,27 +151,23 @@ type planned struct {
 }
 
 func (a *applier) fail(d *Declared, format string, args ...any) {
-	a.problems = append(a.problems, document.Problem{
-		Path: d.Kind + " " + document.Quote(d.Name), Line: d.Line, Text: fmt.Sprintf(format, args...),
-	})
+	path := d.Kind + " " + document.Quote(d.Name)
+	if d.OwnerKind != "" {
+		name := d.Name
+		if d.plain != "" {
+			name = d.plain
+		}
+		path = d.Kind + " " + document.Quote(name) + " of " + d.OwnerKind + " " + document.Quote(d.OwnerName)
+	}
+	a.problems = append(a.problems, document.Problem{Path: path, Line: d.Line, Text: fmt.Sprintf(format, args...)})
 }
 
 // origin is where a declared object stands.
 func (a *applier) origin(d *Declared) string { return a.file + ":" + strconv.Itoa(d.Line) }
 
 func (a *applier) plan(ctx context.Context, declared []Declared) error {
-	seen := map[[3]string]*Declared{}
-	for i := range declared {
-		d := &declared[i]
-		ref := [3]string{d.Workspace, d.Kind, d.Name}
-		if other := seen[ref]; other != nil {
-			a.fail(d, "is declared twice: at %s too", a.origin(other))
-			continue
-		}
-		seen[ref] = d
-		if d.Was != "" {
-			a.gives[[3]string{d.Workspace, d.Kind, d.Was}] = d
-		}
+	once := a.once(declared)
+	for _, d := range once {
 		if d.Kind == KindWorkspace {
 			if err := a.declareWorkspace(ctx, d); err != nil {
 				return err
@@ -166,12 +177,13 @@ func (a *applier) plan(ctx context.Context, declared []Declared) error {
 	if err := a.defaultHome(ctx); err != nil {
 		return err
 	}
+	if err := a.prepare(ctx); err != nil {
+		return err
+	}
 	for _, kind := range applied {
-		for i := range declared {
-			if d := &declared[i]; d.Kind == kind && seen[[3]string{d.Workspace, d.Kind, d.Name}] == d {
-				if err := a.declare(ctx, d); err != nil {
-					return err
-				}
+		for _, d := range a.ofKind(once, kind) {
+			if err := a.declare(ctx, d); err != nil {
+				return err
 			}
 		}
 	}
@@ -179,7 +191,48 @@ func (a *applier) plan(ctx context.Context, declared []Declared) error {
 	if err := a.retireGone(ctx); err != nil {
 		return err
 	}
-	return a.checkReferences(ctx)
+	if err := a.checkReferences(ctx); err != nil {
+		return err
+	}
+	return a.checkLimits(ctx)
+}
+
+// once are the declared objects less those that are declared twice.
+func (a *applier) once(declared []Declared) []*Declared {
+	seen := map[[4]string]*Declared{}
+	list := make([]*Declared, 0, len(declared))
+	for i := range declared {
+		d := &declared[i]
+		ref := [4]string{d.Workspace, d.Kind, d.OwnerKind + " " + d.OwnerName, d.Name}
+		if other := seen[ref]; other != nil {
+			a.fail(d, "is declared twice: at %s too", a.origin(other))
+			continue
+		}
+		seen[ref] = d
+		list = append(list, d)
+	}
+	return list
+}
+
+// ofKind are the declared objects of a kind under the names that they have in
+// their workspace, by which renames find each other.
+func (a *applier) ofKind(declared []*Declared, kind string) []*Declared {
+	var list []*Declared
+	for _, d := range declared {
+		if d.Kind != kind {
+			continue
+		}
+		if d.OwnerKind != "" {
+			if d = a.owned(d); d == nil {
+				continue
+			}
+		}
+		if d.Was != "" {
+			a.gives[[3]string{d.Workspace, d.Kind, d.Was}] = d
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // declare plans one object inside a workspace, or a shared one.
@@ -219,7 +272,7 @@ func (a *applier) current(ctx context.Context, workspace string, d *Declared) (*
 		found = nil // deleted through the API: it does not come back
 	}
 	if found == nil {
-		id, err := a.s.newID(d.Kind[:3] + "_")
+		id, err := a.s.newID(idPrefix(d.Kind))
 		return &store.Object{Workspace: workspace, Kind: d.Kind, ID: id}, err
 	}
 	if found.Source != SourceFile {
@@ -305,7 +358,7 @@ func (a *applier) settle(d *Declared, now *store.Object, next *store.Edit) error
 
 // label names an object in the summary.
 func (a *applier) label(o *store.Object) string {
-	text := o.Kind + " " + o.Name
+	text := o.Kind + " " + a.shown(o)
 	if o.Workspace != "" && o.Workspace != tenant.DefaultWorkspace && o.Kind != KindWorkspace {
 		text += " (" + o.Workspace + ")"
 	}
@@ -338,7 +391,7 @@ func (a *applier) retireGone(ctx context.Context) error {
 				if o.Source != SourceFile || a.touched[objectRef{o.Workspace, o.Kind, o.ID}] {
 					return nil
 				}
-				return a.retire(o)
+				return a.retire(ctx, o)
 			})
 			if err != nil {
 				return err
@@ -348,7 +401,14 @@ func (a *applier) retireGone(ctx context.Context) error {
 	return nil
 }
 
-func (a *applier) retire(o store.Object) error {
+func (a *applier) retire(ctx context.Context, o store.Object) error {
+	if err := a.retireWith(ctx, &o); err != nil {
+		return err
+	}
+	return a.retireAlone(o)
+}
+
+func (a *applier) retireAlone(o store.Object) error {
 	audit, err := a.audit(&o, "retire", o.Body, nil, false)
 	a.retires = append(a.retires, store.Edit{Object: o, Expect: o.Version, Retire: true, Audit: audit})
 	a.out.Retired = append(a.out.Retired, a.label(&o))

@@ -32,14 +32,49 @@ func (a *applier) next(ctx context.Context, h *home, d *Declared, now *store.Obj
 		if edit.AddSecret, edit.ExpireSecrets, err = a.secret(ctx, h, d, now, k); err != nil {
 			return nil, err
 		}
+		h.know(KindKey, d.Name, now.ID)
+		if err := a.planOf(ctx, h, d, k.Plan); err != nil {
+			return nil, err
+		}
 		edit.Object.Body, err = tenant.EncodeKey(k)
 	case KindProvider:
 		edit.Credential, err = a.credential(ctx, d, now)
 		h.provide(d.Name)
 	case KindModel:
-		_, err = route.DecodeModel(d.Body)
+		var m *route.Model
+		if m, err = route.DecodeModel(d.Body); err == nil {
+			h.lead(d.Name, m)
+		}
+	case KindPlan:
+		h.know(KindPlan, d.Name, now.ID)
+		_, err = tenant.DecodePlan(d.Body)
+	case KindBudget:
+		err = a.budget(ctx, h, d, now, &edit.Object)
+	case KindRateLimit:
+		err = a.rule(ctx, h, d, now, &edit.Object)
 	}
 	return edit, err
+}
+
+// know notes a key or plan that will be there.
+func (h *home) know(kind, name, id string) {
+	if h.ids == nil {
+		h.ids = map[[2]string]string{}
+	}
+	h.ids[[2]string{kind, name}] = id
+}
+
+// lead notes where the names of a model lead.
+func (h *home) lead(name string, m *route.Model) {
+	if h.models == nil {
+		h.models = map[string]string{}
+	}
+	for _, alias := range m.Aliases {
+		if h.models[alias] == "" {
+			h.models[alias] = name
+		}
+	}
+	h.models[name] = name
 }
 
 func (h *home) provide(name string) {
@@ -158,7 +193,7 @@ func (a *applier) credential(ctx context.Context, d *Declared, now *store.Object
 // secret: an audit says that they are there, not what they are (SPEC ADM-3).
 func (a *applier) audit(o *store.Object, action string, before, after []byte, credential bool) (store.Audit, error) {
 	entry := store.Audit{
-		At: a.at, Workspace: o.Workspace, Actor: a.actor, Action: plural(o.Kind) + "." + action,
+		At: a.at, Workspace: o.Workspace, Actor: a.actor, Action: auditAction(o.Kind, action),
 		Kind: o.Kind, ID: o.ID, Name: o.Name, Before: before, After: after,
 	}
 	if o.Kind != KindProvider {
@@ -172,11 +207,26 @@ func (a *applier) audit(o *store.Object, action string, before, after []byte, cr
 	return entry, err
 }
 
-func plural(kind string) string {
-	if kind == KindWorkspace {
-		return kind
+// auditAction is the name of a change by the file. Those of limits have the
+// names that the API's have (SPEC ADM-3).
+func auditAction(kind, action string) string {
+	group, ok := map[string]string{
+		KindWorkspace: "workspace", KindPlan: "plan", KindBudget: "models.budget", KindRateLimit: "models.rate_limit",
+	}[kind]
+	if !ok {
+		return kind + "s." + action
 	}
-	return kind + "s"
+	if kind != KindWorkspace {
+		switch action {
+		case "change", "rename":
+			action = "update"
+		case "retire":
+			action = "delete"
+		case "revive":
+			action = "create"
+		}
+	}
+	return group + "." + action
 }
 
 func hideHeaders(body []byte, credential bool) ([]byte, error) {

@@ -137,16 +137,18 @@ func (a *applier) undeclared(ctx context.Context, entry store.Object) error {
 	// Without its object a workspace would have no limits: nothing that was made
 	// through the API may be left in it.
 	d := &Declared{Kind: KindWorkspace, Name: entry.Name}
-	err = a.s.each(ctx, entry.ID, KindKey, func(k store.Object) error {
-		if k.Source != SourceFile {
-			a.fail(d, "left the file, and its key %s was made through the API: delete the key first, or declare the workspace again", document.Quote(k.Name))
+	for _, kind := range applied {
+		err = a.s.each(ctx, entry.ID, kind, func(o store.Object) error {
+			if o.Source != SourceFile {
+				a.fail(d, "left the file, and its %s %s was made through the API: delete that first, or declare the workspace again", kind, document.Quote(o.Name))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	if err := a.retire(object); err != nil {
+	if err := a.retireAlone(object); err != nil {
 		return err
 	}
 	a.retires = append(a.retires, store.Edit{Object: entry, Expect: entry.Version, Retire: true})

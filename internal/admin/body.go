@@ -45,6 +45,24 @@ func (f *CostFields) UnmarshalJSON(text []byte) error {
 	return receive(text, (*plain)(f), &f.raw)
 }
 
+// UnmarshalJSON is for encoding/json.
+func (f *BudgetFields) UnmarshalJSON(text []byte) error {
+	type plain BudgetFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
+// UnmarshalJSON is for encoding/json.
+func (f *RateLimitFields) UnmarshalJSON(text []byte) error {
+	type plain RateLimitFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
+// UnmarshalJSON is for encoding/json.
+func (f *PlanFields) UnmarshalJSON(text []byte) error {
+	type plain PlanFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
 func receive(text []byte, fields any, raw *[]byte) error {
 	_ = json.Unmarshal(text, fields) // the strict reader tells what is wrong
 	*raw = bytes.Clone(text)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
@@ -18,7 +19,6 @@ import (
 )
 
 const (
-	keyIDPrefix    = "key_"
 	maxGrace       = 30 * 86_400 // seconds
 	microsInSecond = 1_000_000
 )
@@ -38,14 +38,14 @@ func (s *Service) KeyCreate(ctx context.Context, a Actor, r KeyCreateRequest) (K
 		if err != nil || known != "" {
 			return s.replayed(ctx, c, known, err)
 		}
-		k, err := s.newKey(c, n)
+		k, err := s.newKey(ctx, c, n)
 		if err != nil {
 			return KeyAnswer{}, err
 		}
-		if err := s.nameFree(ctx, c, k.Name, ""); err != nil {
+		if err := s.nameFree(ctx, c, KindKey, k.Name, ""); err != nil {
 			return KeyAnswer{}, err
 		}
-		if k.ID, err = s.newID(keyIDPrefix); err != nil {
+		if k.ID, err = s.newID(idPrefix(KindKey)); err != nil {
 			return KeyAnswer{}, err
 		}
 		object := store.Object{Workspace: c.object.ID, Kind: KindKey, ID: k.ID, Name: k.Name, Source: SourceAPI}
@@ -55,7 +55,7 @@ func (s *Service) KeyCreate(ctx context.Context, a Actor, r KeyCreateRequest) (K
 
 // newKey reads a new key, copies the template into what was left out, and holds
 // the result to the workspace (SPEC KEY-4, RUN-4, CAP-2).
-func (s *Service) newKey(c *scope, n *document.Node) (*tenant.Key, error) {
+func (s *Service) newKey(ctx context.Context, c *scope, n *document.Node) (*tenant.Key, error) {
 	k := &tenant.Key{}
 	given, err := readKey(k, n)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Service) newKey(c *scope, n *document.Node) (*tenant.Key, error) {
 	if err := s.keepable(keyMoney(k)); err != nil {
 		return nil, invalid(err)
 	}
-	return k, nil
+	return k, s.planNamed(ctx, c, k.Plan, "plan")
 }
 
 // readKey reads a key's fields and its name over the values that it has.
@@ -104,7 +104,10 @@ func (s *Service) KeyUpdate(ctx context.Context, a Actor, r KeyUpdateRequest) (K
 		if err := touched(k.Validate(c.workspace), given); err != nil {
 			return invalid(err)
 		}
-		return answer(s.keepable(keyMoney(k)))
+		if err := answer(s.keepable(keyMoney(k))); err != nil || !given["plan"] {
+			return err
+		}
+		return s.planNamed(ctx, c, k.Plan, "plan")
 	})
 }
 
@@ -154,7 +157,7 @@ func (s *Service) updateKey(ctx context.Context, a Actor, op Op, ref string, cha
 			return KeyAnswer{}, err
 		}
 		if k.Name != object.Name {
-			if err := s.nameFree(ctx, c, k.Name, object.ID); err != nil {
+			if err := s.nameFree(ctx, c, KindKey, k.Name, object.ID); err != nil {
 				return KeyAnswer{}, err
 			}
 		}
@@ -190,14 +193,22 @@ func (s *Service) KeyRotate(ctx context.Context, a Actor, r KeyRotateRequest) (K
 	})
 }
 
-// KeyDelete retires a key: its secrets end at once, its records stay.
+// KeyDelete retires a key and the budgets and rules that bound it alone: its
+// secrets end at once, its records stay.
 func (s *Service) KeyDelete(ctx context.Context, a Actor, r KeyRequest) (KeyAnswer, error) {
 	return repeat(func() (KeyAnswer, error) {
 		c, err := s.enter(ctx, a, OpKeyDelete)
 		if err != nil {
 			return KeyAnswer{}, err
 		}
+		if err := s.protect(ctx, c); err != nil {
+			return KeyAnswer{}, err
+		}
 		object, k, err := s.changeableKey(ctx, c, r.Key)
+		if err != nil {
+			return KeyAnswer{}, err
+		}
+		limits, err := s.retireLimits(ctx, c, &object)
 		if err != nil {
 			return KeyAnswer{}, err
 		}
@@ -205,7 +216,7 @@ func (s *Service) KeyDelete(ctx context.Context, a Actor, r KeyRequest) (KeyAnsw
 			Object: object, Expect: object.Version, Retire: true, ExpireSecrets: &c.at,
 			Audit: c.audit(&object, object.Body, nil),
 		}
-		if err := s.change(ctx, c.at, []store.Edit{edit}); err != nil {
+		if err := s.change(ctx, c.at, slices.Concat(limits, []store.Edit{edit}, c.guard)); err != nil {
 			return KeyAnswer{}, err
 		}
 		object.Version, object.UpdatedAt, object.RetiredAt = object.Version+1, c.at, c.at
@@ -250,7 +261,7 @@ func (s *Service) putKey(ctx context.Context, c *scope, p put) (KeyAnswer, error
 		}
 		edits = append(edits, once)
 	}
-	if err := s.change(ctx, c.at, edits); err != nil {
+	if err := s.change(ctx, c.at, append(edits, c.guard...)); err != nil {
 		return KeyAnswer{}, err
 	}
 	written := edit.Object
@@ -283,32 +294,9 @@ func (s *Service) newSecret(ctx context.Context, k *tenant.Key) (secret string, 
 	return secret, hash, nil
 }
 
-// nameFree refuses a name that another live key of the workspace has.
-func (s *Service) nameFree(ctx context.Context, c *scope, name, self string) error {
-	other, err := s.Objects.ByName(ctx, c.object.ID, KindKey, name)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	case other.RetiredAt > 0 || other.ID == self:
-		return nil
-	case other.Source == SourceFile:
-		return fault.New(fault.Conflict, "the name %s is taken by the key that is declared at %s", document.Quote(name), other.Origin)
-	default:
-		return fault.New(fault.Conflict, "the name %s is taken by key %s", document.Quote(name), other.ID)
-	}
-}
-
 // findKey finds a key of the workspace by id, else by name; retired ones too.
 func (s *Service) findKey(ctx context.Context, c *scope, ref string) (store.Object, *tenant.Key, error) {
-	object, err := s.Objects.Object(ctx, c.object.ID, KindKey, ref)
-	if errors.Is(err, store.ErrNotFound) {
-		object, err = s.Objects.ByName(ctx, c.object.ID, KindKey, ref)
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return object, nil, fault.New(fault.NotFound, "there is no such key in workspace %s", c.workspace.Name)
-	}
+	object, err := s.find(ctx, c, KindKey, ref)
 	if err != nil {
 		return object, nil, err
 	}

@@ -16,6 +16,9 @@ type KeyFields struct {
 	Team            Option[string]    `json:"team,omitzero"`
 	Project         Option[string]    `json:"project,omitzero"`
 	User            Option[string]    `json:"user,omitzero"`
+	Plan            Option[string]    `json:"plan,omitzero" doc:"name of a plan: its limits apply too"`
+	AttributeUsers  Option[string]    `json:"attribute_users,omitzero" enum:"header,body" doc:"where requests may name their end user: X-Weir-User, with body also in the body; null is nowhere"`
+	RequireUser     Option[bool]      `json:"require_user,omitzero" doc:"true refuses requests that name no user"`
 	AllowedModels   Option[[]string]  `json:"allowed_models,omitzero" doc:"exact names or prefix/*; null allows all, an empty list none"`
 	MaxOutputTokens Option[int64]     `json:"max_output_tokens,omitzero"`
 	ExpiresAt       Option[string]    `json:"expires_at,omitzero" doc:"RFC 3339; null is never"`
@@ -96,6 +99,9 @@ type KeyAnswer struct {
 	Team            string            `json:"team,omitempty"`
 	Project         string            `json:"project,omitempty"`
 	User            string            `json:"user,omitempty"`
+	Plan            string            `json:"plan,omitempty" doc:"name"`
+	AttributeUsers  string            `json:"attribute_users,omitempty" doc:"header or body; absent: nowhere"`
+	RequireUser     bool              `json:"require_user,omitempty"`
 	AllowedModels   *[]string         `json:"allowed_models,omitempty" doc:"absent: all"`
 	MaxOutputTokens *int64            `json:"max_output_tokens,omitempty"`
 	ExpiresAt       string            `json:"expires_at,omitempty"`
@@ -154,6 +160,10 @@ type WorkspaceFields struct {
 	KeyTemplate   Option[TemplateFields]       `json:"key_template,omitzero" doc:"null removes it"`
 	BudgetRefusal Option[int64]                `json:"budget_refusal,omitzero" enum:"402,429"`
 	HideAmounts   Option[bool]                 `json:"hide_amounts,omitzero"`
+	HoldOutput    Option[int64]                `json:"hold_output_tokens,omitzero" doc:"bounds what is held for output; null and 0: the worst case"`
+	OnShort       Option[string]               `json:"on_short,omitzero" enum:"refuse,shrink" doc:"what a hard budget does with a request that asks for more output than is left"`
+	ShrinkFloor   Option[int64]                `json:"shrink_floor,omitzero" doc:"output tokens that a request is never shrunk below"`
+	MaxUsers      Option[int64]                `json:"max_users,omitzero" doc:"how many users requests may name"`
 
 	raw []byte
 }
@@ -162,6 +172,9 @@ type WorkspaceFields struct {
 type TemplateFields struct {
 	Team            Option[string]    `json:"team,omitzero"`
 	Project         Option[string]    `json:"project,omitzero"`
+	Plan            Option[string]    `json:"plan,omitzero"`
+	AttributeUsers  Option[string]    `json:"attribute_users,omitzero" enum:"header,body"`
+	RequireUser     Option[bool]      `json:"require_user,omitzero"`
 	AllowedModels   Option[[]string]  `json:"allowed_models,omitzero"`
 	MaxOutputTokens Option[int64]     `json:"max_output_tokens,omitzero"`
 	Caps            Option[CapFields] `json:"caps,omitzero"`
@@ -186,6 +199,10 @@ type WorkspaceAnswer struct {
 	KeyTemplate   *TemplateValues      `json:"key_template,omitempty"`
 	BudgetRefusal int                  `json:"budget_refusal"`
 	HideAmounts   bool                 `json:"hide_amounts"`
+	HoldOutput    int64                `json:"hold_output_tokens,omitempty" doc:"absent: the worst case is held"`
+	OnShort       string               `json:"on_short"`
+	ShrinkFloor   int64                `json:"shrink_floor"`
+	MaxUsers      int64                `json:"max_users"`
 	Source        string               `json:"source"`
 	Origin        string               `json:"origin,omitempty"`
 	Version       int64                `json:"version"`
@@ -205,6 +222,9 @@ type EffectiveLimit struct {
 type TemplateValues struct {
 	Team            string    `json:"team,omitempty"`
 	Project         string    `json:"project,omitempty"`
+	Plan            string    `json:"plan,omitempty"`
+	AttributeUsers  string    `json:"attribute_users,omitempty"`
+	RequireUser     bool      `json:"require_user,omitempty"`
 	AllowedModels   *[]string `json:"allowed_models,omitempty"`
 	MaxOutputTokens *int64    `json:"max_output_tokens,omitempty"`
 	Caps            CapValues `json:"caps"`

@@ -39,6 +39,19 @@ const (
 	OpModelShow       Op = "models.show"
 	OpProviderList    Op = "providers.list"
 	OpProviderShow    Op = "providers.show"
+	OpBudgetList      Op = "models.budget.list"
+	OpBudgetCreate    Op = "models.budget.create"
+	OpBudgetUpdate    Op = "models.budget.update"
+	OpBudgetDelete    Op = "models.budget.delete"
+	OpRateLimitList   Op = "models.rate_limit.list"
+	OpRateLimitCreate Op = "models.rate_limit.create"
+	OpRateLimitUpdate Op = "models.rate_limit.update"
+	OpRateLimitDelete Op = "models.rate_limit.delete"
+	OpPlanList        Op = "plan.list"
+	OpPlanCreate      Op = "plan.create"
+	OpPlanShow        Op = "plan.show"
+	OpPlanUpdate      Op = "plan.update"
+	OpPlanDelete      Op = "plan.delete"
 	OpAuditList       Op = "audit.list"
 	OpStatus          Op = "status.show"
 )
@@ -84,6 +97,19 @@ var operations = []Operation{
 	{OpModelShow, Viewer, http.MethodGet, "/models/{model}", "Show a model"},
 	{OpProviderList, Viewer, http.MethodGet, "/providers", "List providers"},
 	{OpProviderShow, Viewer, http.MethodGet, "/providers/{provider}", "Show a provider"},
+	{OpBudgetList, Viewer, http.MethodGet, "/models/budgets", "List budgets with their live use"},
+	{OpBudgetCreate, Editor, http.MethodPost, "/models/budgets", "Create a budget"},
+	{OpBudgetUpdate, Editor, http.MethodPatch, "/models/budgets/{id}", "Change a budget"},
+	{OpBudgetDelete, Editor, http.MethodDelete, "/models/budgets/{id}", "Delete a budget; what it counted stays"},
+	{OpRateLimitList, Viewer, http.MethodGet, "/models/rate-limits", "List rate limits with their live use"},
+	{OpRateLimitCreate, Admin, http.MethodPost, "/models/rate-limits", "Create a rate limit"},
+	{OpRateLimitUpdate, Admin, http.MethodPatch, "/models/rate-limits/{id}", "Change a rate limit"},
+	{OpRateLimitDelete, Admin, http.MethodDelete, "/models/rate-limits/{id}", "Delete a rate limit"},
+	{OpPlanList, Viewer, http.MethodGet, "/plans", "List plans"},
+	{OpPlanCreate, Admin, http.MethodPost, "/plans", "Create a plan"},
+	{OpPlanShow, Viewer, http.MethodGet, "/plans/{id}", "Show a plan"},
+	{OpPlanUpdate, Admin, http.MethodPatch, "/plans/{id}", "Change a plan"},
+	{OpPlanDelete, Admin, http.MethodDelete, "/plans/{id}", "Delete a plan that no key has"},
 	{OpAuditList, Admin, http.MethodGet, "/audit", "List changes"},
 	{OpStatus, Viewer, http.MethodGet, "/status", "Show what answers"},
 }

@@ -241,7 +241,8 @@ type VerifyCounts struct {
 	Tombstones   int64 `json:"tombstones"`
 	Closings     int64 `json:"closings"`
 	Events       int64 `json:"events"`
-	Buckets      int64 `json:"buckets" doc:"counters that refill and are not compared"`
+	Calls        int64 `json:"calls" doc:"records that say what flowed through buckets and sliding windows"`
+	Partial      int64 `json:"partial" doc:"buckets and windows that are not compared: the call log begins after what they hold"`
 	Saturated    int64 `json:"saturated" doc:"counters that an overflow was cut from and cannot be compared"`
 }
 
@@ -262,7 +263,7 @@ type DifferenceView struct {
 	Epoch     uint32 `json:"epoch,omitempty"`
 	Window    int64  `json:"window,omitempty" doc:"its start, Unix microseconds"`
 	Request   string `json:"request,omitempty"`
-	Figure    string `json:"figure" doc:"settled, credits, held, ending, or a date"`
+	Figure    string `json:"figure" doc:"settled, credits, held, ending, a date, or what flowed through a bucket or window"`
 	Have      int64  `json:"have"`
 	Want      int64  `json:"want"`
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/window"
 )
 
 // outcomes are what a list of requests can be narrowed to.
@@ -88,7 +90,7 @@ func (s *Service) RequestShow(ctx context.Context, a Actor, r RequestShowRequest
 	}
 	out := RequestAnswer{
 		RequestSummary: summarise(&call, s.namer(ctx, c)), EndedAt: instant(call.EndedAt),
-		Generation: call.Generation, Place: call.Place, PriceID: call.Price, Checks: viewChecks(c, &call), Events: []EventView{},
+		Generation: call.Generation, Place: call.Place, PriceID: call.Price, Checks: s.viewChecks(ctx, c, &call), Events: []EventView{},
 	}
 	if err := out.readNotes(&call); err != nil {
 		return RequestAnswer{}, answer(err)
@@ -155,11 +157,11 @@ func summarise(l *store.Call, name func(string) string) RequestSummary {
 
 // viewChecks lists the checks as the decision saw them. Several may have failed:
 // the first in the published order is the answer (SPEC ORD-1).
-func viewChecks(c *scope, call *store.Call) []CheckView {
+func (s *Service) viewChecks(ctx context.Context, c *scope, call *store.Call) []CheckView {
 	list := make([]CheckView, 0, len(call.Checks))
 	refused := false
 	for i := range call.Checks {
-		view := viewCheck(c, &call.Checks[i])
+		view := viewCheck(c, &call.Checks[i], s.windowOf(ctx, c, &call.Checks[i]))
 		view.Place = i + 1
 		switch {
 		case call.Checks[i].Pass:
@@ -174,12 +176,37 @@ func viewChecks(c *scope, call *store.Call) []CheckView {
 	return list
 }
 
-func viewCheck(c *scope, r *ledger.CheckRecord) CheckView {
+// windowOf is the window of a budget or rule as it is now; none when the limit
+// counts another one since, or cannot be read.
+func (s *Service) windowOf(ctx context.Context, c *scope, r *ledger.CheckRecord) window.Spec {
+	kind := map[ledger.Kind]string{ledger.KindFixed: KindBudget, ledger.KindSliding: KindRateLimit}[r.Kind]
+	if kind == "" {
+		return window.Spec{}
+	}
+	o, err := s.Objects.Object(ctx, c.object.ID, kind, r.Counter.Limit)
+	if err != nil || o.Epoch != r.Counter.Epoch {
+		return window.Spec{}
+	}
+	if kind == KindBudget {
+		if b, err := decodeBudget(&o); err == nil {
+			spec, _ := b.Spec() // without its zone the window is told by its end
+			return spec
+		}
+		return window.Spec{}
+	}
+	check := ledger.Check{}
+	if rule, err := decodeRule(&o); err == nil {
+		check = limit.RuleCheck(c.object.ID, rule, "")
+	}
+	return check.Window
+}
+
+func viewCheck(c *scope, r *ledger.CheckRecord, spec window.Spec) CheckView {
 	check := ledger.Check{
 		Counter: r.Counter, Kind: r.Kind, Mode: r.Mode, Wants: r.Wants, Amount: r.Amount, Credit: r.Credit, Span: r.Span,
-		Name: r.Name, Scope: r.Scope, Origin: r.Origin, Zone: c.zone,
+		Name: r.Name, Scope: r.Scope, Origin: r.Origin, Zone: c.zone, Window: spec,
 	}
-	l := admit.ViewLimit(&ledger.Reading{Check: &check, Used: r.Used, Held: r.Held, Wanted: r.Wanted, ResetsAt: r.ResetsAt})
+	l := admit.ViewLimit(&ledger.Reading{Check: &check, Amount: r.Amount, Used: r.Used, Held: r.Held, Wanted: r.Wanted, ResetsAt: r.ResetsAt})
 	view := CheckView{
 		ID: l.ID, Name: l.Name, Scope: l.Scope, Origin: l.Origin, Metric: l.Metric, Window: l.Window, Admission: l.Admission,
 		Amount: l.Amount, Used: l.Used, Held: l.Held, Wanted: figure(r.Wants, r.Wanted), ResetsAt: l.ResetsAt, Code: r.Code,

@@ -79,6 +79,7 @@ type scope struct {
 	object    store.Object // the workspace's
 	workspace *tenant.Workspace
 	zone      *time.Location
+	guard     []store.Edit // of a change that relies on other objects (protect)
 }
 
 // enter is the way into every operation: it checks the permission and finds the

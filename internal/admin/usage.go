@@ -137,7 +137,3 @@ func viewUsage(r *store.UsageRow, name func(string) string) UsageRow {
 		Spend: usd(r.Spend), Tokens: r.Tokens, Requests: r.Requests,
 	}
 }
-
-func local(at int64, zone *time.Location) string {
-	return time.UnixMicro(at).In(zone).Format(time.RFC3339)
-}

@@ -72,8 +72,15 @@ func feed(ctx context.Context, v *ledger.Verifier, reader store.Reader, progress
 	if err != nil {
 		return err
 	}
-	return reader.Events(func(e *ledger.Event) error {
+	err = reader.Events(func(e *ledger.Event) error {
 		v.Event(e)
+		return step()
+	})
+	if err != nil {
+		return err
+	}
+	return reader.Calls(func(call *store.Call) error {
+		v.Call(&call.Call)
 		return step()
 	})
 }

@@ -172,8 +172,14 @@ func (s *Service) WorkspaceUpdate(ctx context.Context, a Actor, r WorkspaceUpdat
 		if err != nil {
 			return WorkspaceAnswer{}, err
 		}
-		if _, err := next.Read(n); err != nil {
+		given, err := next.Read(n)
+		if err != nil {
 			return WorkspaceAnswer{}, invalid(err)
+		}
+		if t := next.KeyTemplate; t != nil && given["key_template"] {
+			if err := s.planNamed(ctx, c, t.Plan, "key_template.plan"); err != nil {
+				return WorkspaceAnswer{}, err
+			}
 		}
 		next.Adopt(c.workspace)
 		if err := s.keepable(workspaceMoney(next)); err != nil {
@@ -194,7 +200,7 @@ func (s *Service) putWorkspace(ctx context.Context, c *scope, next *tenant.Works
 	object := c.object
 	object.Body, object.Epoch = body, next.ZoneEpoch
 	edit := store.Edit{Object: object, Expect: c.object.Version, Audit: c.audit(&object, c.object.Body, body)}
-	if err := s.change(ctx, c.at, []store.Edit{edit}); err != nil {
+	if err := s.change(ctx, c.at, append(c.guard, edit)); err != nil {
 		return WorkspaceAnswer{}, err
 	}
 	object.Version, object.UpdatedAt = object.Version+1, c.at
@@ -244,7 +250,8 @@ func keyMoney(k *tenant.Key) []string {
 func viewWorkspace(o *store.Object, w *tenant.Workspace) WorkspaceAnswer {
 	out := WorkspaceAnswer{
 		ID: o.ID, Name: o.Name, Type: w.Type, Funds: w.Funds, CreditLine: w.CreditLine.String(), TimeZone: w.Zone,
-		BudgetRefusal: w.BudgetRefusal, HideAmounts: w.HideAmounts, Source: o.Source, Origin: o.Origin,
+		BudgetRefusal: w.BudgetRefusal, HideAmounts: w.HideAmounts, HoldOutput: w.HoldOutputTokens,
+		OnShort: w.OnShort, ShrinkFloor: w.ShrinkFloor, MaxUsers: w.MaxUsers, Source: o.Source, Origin: o.Origin,
 		Version: o.Version, CreatedAt: instant(o.CreatedAt), UpdatedAt: instant(o.UpdatedAt),
 	}
 	if out.TimeZone == "" {
@@ -262,7 +269,7 @@ func viewWorkspace(o *store.Object, w *tenant.Workspace) WorkspaceAnswer {
 	}
 	if t := w.KeyTemplate; t != nil {
 		out.KeyTemplate = &TemplateValues{
-			Team: t.Team, Project: t.Project, AllowedModels: t.AllowedModels, MaxOutputTokens: t.MaxOutputTokens,
+			Team: t.Team, Project: t.Project, Plan: t.Plan, AttributeUsers: t.AttributeUsers, RequireUser: t.RequireUser, AllowedModels: t.AllowedModels, MaxOutputTokens: t.MaxOutputTokens,
 			Caps: viewCaps(t.Caps), Limits: RunValues(t.Limits),
 		}
 	}

@@ -42,7 +42,10 @@ func declarations(file *config.File) ([]admin.Declared, error) {
 	}
 	declared := make([]admin.Declared, 0, len(desired))
 	for _, d := range desired {
-		one := admin.Declared{Workspace: d.Workspace, Kind: d.Kind, Name: d.Name, Was: d.Was, Body: d.Body, Given: d.Explicit}
+		one := admin.Declared{
+			Workspace: d.Workspace, Kind: d.Kind, Name: d.Name, Was: d.Was, OwnerKind: d.OwnerKind, OwnerName: d.OwnerName,
+			Body: d.Body, Given: d.Explicit,
+		}
 		if d.Credential != nil {
 			one.Credential = *d.Credential
 		}
@@ -68,6 +71,7 @@ func prefixOf(body []byte) string {
 type Summary struct {
 	File                                string
 	Workspaces, Providers, Models, Keys int
+	Plans, Budgets, RateLimits          int
 }
 
 // Check reads and validates a configuration file without applying it.
@@ -94,6 +98,12 @@ func Check(path string, env func(string) (string, bool)) (Summary, error) {
 			s.Models++
 		case admin.KindKey:
 			s.Keys++
+		case admin.KindPlan:
+			s.Plans++
+		case admin.KindBudget:
+			s.Budgets++
+		case admin.KindRateLimit:
+			s.RateLimits++
 		}
 	}
 	return s, nil

@@ -26,8 +26,17 @@ func (c *checkCmd) Run(s *session) error {
 	if err != nil {
 		return s.configured(err)
 	}
-	return line(s.stdout, fmt.Sprintf("%s is valid: %s, %s, %s, %s", summary.File, plural(int64(summary.Workspaces), "workspace"),
-		plural(int64(summary.Providers), "provider"), plural(int64(summary.Models), "model"), plural(int64(summary.Keys), "key")))
+	text := fmt.Sprintf("%s is valid: %s, %s, %s, %s", summary.File, plural(int64(summary.Workspaces), "workspace"),
+		plural(int64(summary.Providers), "provider"), plural(int64(summary.Models), "model"), plural(int64(summary.Keys), "key"))
+	for _, more := range []struct {
+		n    int
+		noun string
+	}{{summary.Plans, "plan"}, {summary.Budgets, "budget"}, {summary.RateLimits, "rate limit"}} {
+		if more.n > 0 {
+			text += ", " + plural(int64(more.n), more.noun)
+		}
+	}
+	return line(s.stdout, text)
 }
 
 // configured gives errors of the configuration their exit code and, for many at

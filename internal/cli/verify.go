@@ -82,8 +82,8 @@ func writeVerify(w io.Writer, v *admin.VerifyAnswer) error {
 		verdict = plural(int64(len(v.Differences)), "difference")
 	}
 	text := fmt.Sprintf("%s: %s, %s, %s", verdict, plural(c.Counters, "counter"), plural(c.Events, "event"), plural(c.Reservations, "open reservation"))
-	if c.Buckets > 0 {
-		text += fmt.Sprintf("; %s that refill are not compared", plural(c.Buckets, "counter"))
+	if c.Partial > 0 {
+		text += fmt.Sprintf("; %s not compared: the call log begins after what is in them", plural(c.Partial, "rate counter"))
 	}
 	if c.Saturated > 0 {
 		text += fmt.Sprintf("; %s overflowed and cannot be compared", plural(c.Saturated, "counter"))
