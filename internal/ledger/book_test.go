@@ -38,6 +38,7 @@ type book struct {
 	events      []ledger.Event
 	calls       []ledger.Call
 	refused     []ledger.Call
+	outbox      []ledger.Notice
 }
 
 func newBook() *book {
@@ -119,6 +120,7 @@ func (b *book) apply(at int64, ops ...*ledger.Op) []ledger.Result {
 	b.events = append(b.events, changes.Events...)
 	b.calls = append(b.calls, changes.Calls...)
 	b.refused = append(b.refused, changes.Refused...)
+	b.outbox = append(b.outbox, changes.Outbox...)
 	b.quarters = append(b.quarters, changes.Quarters...)
 	return results
 }
