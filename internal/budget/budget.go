@@ -55,8 +55,7 @@ const (
 // or plan that it was declared with.
 type Budget struct {
 	ID, Name string
-	// Epoch grows when what is counted changes: window, zone, metric, scope,
-	// subject, model, provider (SPEC BUD-4).
+	// Epoch grows when what is counted changes, which Counts tells (SPEC BUD-4).
 	Epoch uint32
 	// Owner is the id of the key or plan that it was declared with; "" is the
 	// workspace.

@@ -118,3 +118,45 @@ func read(t *testing.T, text string) *budget.Budget {
 	}
 	return b
 }
+
+// Whatever is accepted is valid, is written, and comes back as itself.
+func FuzzReadBudget(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"scope":"org","metric":"spend","limit":"500","period":"month","warn_percent":[80],"enforcement":"hard"}`,
+		`{"scope":"key","subject":"ci","metric":"tokens","limit":5,"window":"1w","on_exceeded":"block","count_cached":false}`,
+		`{"scope":"plan","subject_id":"intern","metric":"spend","limit":1e309,"window":"daily","time_zone":"Europe/Berlin"}`,
+		`{"scope":"user","metric":"spend","limit":1,"period":"week","time_zone":"UTC","on_short":"shrink","model":"m","count_from":"window_start"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		n, err := document.ParseJSON(text)
+		if err != nil {
+			return
+		}
+		b := &budget.Budget{}
+		if _, err := b.Read(n); err != nil {
+			if err.Error() == "" {
+				t.Error("an error says nothing")
+			}
+			return
+		}
+		if err := b.Validate(); err != nil {
+			t.Fatalf("%s is accepted: %v", text, err)
+		}
+		body, err := budget.Encode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := budget.Decode(body)
+		if err != nil || back.Counts(b) || back.Limit != b.Limit || back.Enforcement != b.Enforcement {
+			t.Fatalf("%s became %s: %v", text, body, err)
+		}
+		if again, err := budget.Encode(back); err != nil || !bytes.Equal(again, body) {
+			t.Fatalf("%s is written as %s, %v", body, again, err)
+		}
+		if _, err := b.Spec(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -42,8 +42,8 @@ const (
 // it.
 type Rule struct {
 	ID, Name string
-	// Epoch grows when window, model, metric, subject kind or subject change, and
-	// when the rule is enabled again (SPEC RAT-4).
+	// Epoch grows when what is counted changes or the rule is enabled again, which
+	// Counts tells (SPEC RAT-4).
 	Epoch       uint32
 	SubjectKind Subject
 	// SubjectID is a key's id, a tag, or the name of a user, project or team.
