@@ -101,12 +101,13 @@ func (s *Service) applyOnce(ctx context.Context, actor string, declared []Declar
 	if err != nil {
 		return ApplyAnswer{}, err
 	}
-	if len(edits) == 0 {
-		return a.out, nil
+	if len(edits) > 0 {
+		if err := s.change(ctx, a.at, a.guarded(edits)); err != nil {
+			return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
+		}
 	}
-	edits = a.guarded(edits)
-	if err := s.change(ctx, a.at, edits); err != nil {
-		return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
+	if err := s.seedDeclared(ctx, actor, slices.Collect(maps.Keys(a.guards))); err != nil {
+		return a.out, fmt.Errorf("apply %s: %w", file, err)
 	}
 	return a.out, nil
 }

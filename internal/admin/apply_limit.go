@@ -120,6 +120,7 @@ func (a *applier) budget(ctx context.Context, h *home, d *Declared, now, o *stor
 	}
 	b.Model = a.narrowed(h, d, b.Model, b.Provider)
 	a.add(d, a.s.keepable([]string{"limit"}))
+	a.add(d, countable(b))
 	if o.Epoch = now.Epoch; now.Version > 0 {
 		previous, err := decodeBudget(now)
 		if err != nil {

@@ -63,6 +63,24 @@ func (f *PlanFields) UnmarshalJSON(text []byte) error {
 	return receive(text, (*plain)(f), &f.raw)
 }
 
+// UnmarshalJSON is for encoding/json.
+func (f *RaiseFields) UnmarshalJSON(text []byte) error {
+	type plain RaiseFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
+// UnmarshalJSON is for encoding/json.
+func (f *ResetFields) UnmarshalJSON(text []byte) error {
+	type plain ResetFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
+// UnmarshalJSON is for encoding/json.
+func (f *KeyResetFields) UnmarshalJSON(text []byte) error {
+	type plain KeyResetFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
 func receive(text []byte, fields any, raw *[]byte) error {
 	_ = json.Unmarshal(text, fields) // the strict reader tells what is wrong
 	*raw = bytes.Clone(text)

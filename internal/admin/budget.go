@@ -41,24 +41,34 @@ func (s *Service) BudgetCreate(ctx context.Context, a Actor, r BudgetCreateReque
 	if err != nil {
 		return BudgetAnswer{}, err
 	}
-	if err := s.seed(ctx, made); err != nil {
-		return BudgetAnswer{}, answer(err)
+	// A replay seeds too, once: the process may have died in between.
+	if o := &made.object; o.Epoch == 0 && o.RetiredAt == 0 {
+		if err := s.seed(ctx, o.Workspace, a.Name, o, o.CreatedAt); err != nil {
+			return BudgetAnswer{}, answer(err)
+		}
 	}
 	return s.budgetAnswer(ctx, made)
 }
 
 // BudgetUpdate changes what the body gives of a budget. The counter stays,
-// unless it would count something else (SPEC BUD-4).
+// unless it would count something else (SPEC BUD-4): then another one begins.
 func (s *Service) BudgetUpdate(ctx context.Context, a Actor, r BudgetUpdateRequest) (BudgetAnswer, error) {
 	n, err := node(r.Body.raw, r.Body)
 	if err != nil {
 		return BudgetAnswer{}, err
 	}
+	anew := false
 	made, err := s.update(ctx, a, OpBudgetUpdate, KindBudget, r.ID, func(c *scope, o *store.Object) error {
-		return s.buildBudget(ctx, c, o, n)
+		epoch := o.Epoch
+		err := s.buildBudget(ctx, c, o, n)
+		anew = o.Epoch != epoch
+		return err
 	})
+	if err == nil && anew {
+		err = s.seed(ctx, made.object.Workspace, a.Name, &made.object, made.object.UpdatedAt)
+	}
 	if err != nil {
-		return BudgetAnswer{}, err
+		return BudgetAnswer{}, answer(err)
 	}
 	return s.budgetAnswer(ctx, made)
 }
@@ -116,6 +126,9 @@ func (s *Service) buildBudget(ctx context.Context, c *scope, o *store.Object, n 
 		return err
 	}
 	if err := s.keepable([]string{"limit"}); err != nil {
+		return invalid(err)
+	}
+	if err := countable(&b); err != nil {
 		return invalid(err)
 	}
 	body, err := budget.Encode(&b)

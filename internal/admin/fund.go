@@ -39,7 +39,7 @@ func (s *Service) FundsBook(ctx context.Context, a Actor, r FundRequest) (Balanc
 		if err != nil {
 			return BalanceAnswer{}, err
 		}
-		id, err := s.announce(ctx, c, r.IdempotencyKey, entry, n)
+		id, err := s.announce(ctx, c, announcement{key: r.IdempotencyKey, node: n, audit: c.fundAudit(entry)})
 		if err != nil {
 			return BalanceAnswer{}, err
 		}
@@ -99,17 +99,25 @@ func readEntry(n *document.Node) (*ledger.Entry, error) {
 	return &ledger.Entry{Kind: booked, Amounts: ledger.Amounts{Spend: int64(amount)}, Reason: reason}, nil
 }
 
+// announcement is what is stored before an entry is booked.
+type announcement struct {
+	key    string // Idempotency-Key
+	target string // what beside the body makes it the same request
+	node   *document.Node
+	audit  func(ledger.ID) (store.Audit, error)
+}
+
 // announce stores the audit of an entry and its Idempotency-Key, and returns
 // the id to book it under: the earlier one of a request that came before.
-func (s *Service) announce(ctx context.Context, c *scope, key string, entry *ledger.Entry, n *document.Node) (ledger.ID, error) {
+func (s *Service) announce(ctx context.Context, c *scope, n announcement) (ledger.ID, error) {
 	id, err := s.newRequestID(c.at)
 	if err != nil {
 		return id, err
 	}
-	if key == "" {
-		key = id.String()
+	if n.key == "" {
+		n.key = id.String()
 	}
-	once, known, err := s.once(ctx, c, key, "", n)
+	once, known, err := s.once(ctx, c, n.key, n.target, n.node)
 	if err != nil {
 		return id, err
 	}
@@ -120,15 +128,20 @@ func (s *Service) announce(ctx context.Context, c *scope, key string, entry *led
 	if err != nil {
 		return id, err
 	}
-	after, err := json.Marshal(FundEntry{ID: id.String(), Kind: entry.Kind.String(), Amount: usd(entry.Amounts.Spend), At: instant(c.at), Reason: entry.Reason})
-	if err != nil {
+	if edit.Audit, err = n.audit(id); err != nil {
 		return id, fmt.Errorf("write an audit entry: %w", err)
 	}
-	edit.Audit = store.Audit{
-		At: c.at, Workspace: c.object.ID, Actor: c.actor.Name, Action: "funds." + entry.Kind.String(),
-		Kind: "funds", ID: id.String(), After: after,
-	}
 	return id, s.change(ctx, c.at, []store.Edit{edit})
+}
+
+func (c *scope) fundAudit(entry *ledger.Entry) func(ledger.ID) (store.Audit, error) {
+	return func(id ledger.ID) (store.Audit, error) {
+		after, err := json.Marshal(FundEntry{ID: id.String(), Kind: entry.Kind.String(), Amount: usd(entry.Amounts.Spend), At: instant(c.at), Reason: entry.Reason})
+		return store.Audit{
+			At: c.at, Workspace: c.object.ID, Actor: c.actor.Name, Action: "funds." + entry.Kind.String(),
+			Kind: "funds", ID: id.String(), After: after,
+		}, err
+	}
 }
 
 func (s *Service) newRequestID(at int64) (ledger.ID, error) {

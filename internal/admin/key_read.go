@@ -70,9 +70,14 @@ func (s *Service) KeyLimits(ctx context.Context, a Actor, r KeyRequest) (KeyLimi
 	if err != nil {
 		return KeyLimitsAnswer{}, answer(err)
 	}
+	out, err := s.keyLimits(ctx, snapshot, k)
+	return out, answer(err)
+}
+
+func (s *Service) keyLimits(ctx context.Context, snapshot *admit.Snapshot, k *tenant.Key) (KeyLimitsAnswer, error) {
 	result, err := s.read(ctx, admit.ReadOp(snapshot, k, admit.Attribution{}))
 	if err != nil {
-		return KeyLimitsAnswer{}, answer(err)
+		return KeyLimitsAnswer{}, err
 	}
 	return admit.Describe(snapshot, k, admit.Attribution{}, result.Readings), nil
 }

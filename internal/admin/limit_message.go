@@ -96,7 +96,8 @@ type BudgetAnswer struct {
 	RemainUSD   string  `json:"remaining_usd,omitempty"`
 	Raised      *int64  `json:"raised,omitempty" doc:"added to the limit for this window; spend rounds down"`
 	RaisedUSD   string  `json:"raised_usd,omitempty"`
-	WindowStart string  `json:"window_start"`
+	WindowStart string  `json:"window_start,omitempty"`
+	UseOf       string  `json:"use_of,omitempty" doc:"of per: the subject whose use stands here, after a raise or a reset"`
 	ResetsAt    string  `json:"resets_at,omitempty"`
 	Source      string  `json:"source" doc:"api or file"`
 	Origin      string  `json:"origin,omitempty" doc:"file:line"`
@@ -176,4 +177,60 @@ type RateLimitAnswer struct {
 	CreatedAt     string `json:"created_at"`
 	UpdatedAt     string `json:"updated_at"`
 	Replayed      bool   `json:"replayed,omitempty" doc:"this Idempotency-Key came before"`
+}
+
+// RaiseFields say what a budget is raised by for its current window (SPEC
+// BUD-9).
+type RaiseFields struct {
+	Amount    Option[int64]  `json:"amount,omitzero" doc:"tokens; for spend whole micro-dollars"`
+	AmountUSD Option[string] `json:"amount_usd,omitzero" doc:"in place of amount, for spend: dollars, a decimal string"`
+	Subject   Option[string] `json:"subject,omitzero" doc:"whose: required of a budget that each subject has for itself"`
+	Reason    string         `json:"reason" doc:"why; 1 to 500 bytes, kept with the entry"`
+
+	raw []byte
+}
+
+// ResetFields say why what was used is set to zero.
+type ResetFields struct {
+	Subject Option[string] `json:"subject,omitzero" doc:"whose: required of a limit that each subject has for itself"`
+	Reason  string         `json:"reason" doc:"why; 1 to 500 bytes, kept with the entry"`
+
+	raw []byte
+}
+
+// BudgetRaiseRequest raises a budget for its current window. Sending it again
+// with the same IdempotencyKey raises it no further.
+type BudgetRaiseRequest struct {
+	ID             string `path:"id" doc:"id, or the name of one that no key or plan owns"`
+	IdempotencyKey string `header:"Idempotency-Key"`
+	Body           RaiseFields
+}
+
+// BudgetResetRequest sets what a budget's window has used to zero.
+type BudgetResetRequest struct {
+	ID             string `path:"id" doc:"id, or the name of one that no key or plan owns"`
+	IdempotencyKey string `header:"Idempotency-Key"`
+	Body           ResetFields
+}
+
+// RateLimitResetRequest empties a rate rule's window.
+type RateLimitResetRequest struct {
+	ID             string `path:"id" doc:"id or name"`
+	IdempotencyKey string `header:"Idempotency-Key"`
+	Body           ResetFields
+}
+
+// KeyResetRequest sets to zero what the open windows of a key's caps, its own
+// budgets and its plan's have used.
+type KeyResetRequest struct {
+	Key            string `path:"key" doc:"id or name"`
+	IdempotencyKey string `header:"Idempotency-Key"`
+	Body           KeyResetFields
+}
+
+// KeyResetFields say why.
+type KeyResetFields struct {
+	Reason string `json:"reason" doc:"why; 1 to 500 bytes, kept with the entry"`
+
+	raw []byte
 }

@@ -22,6 +22,7 @@ const (
 	OpKeyDisable      Op = "keys.disable"
 	OpKeyEnable       Op = "keys.enable"
 	OpKeyLimits       Op = "keys.limits"
+	OpKeyReset        Op = "keys.reset"
 	OpWorkspaceShow   Op = "workspace.show"
 	OpWorkspaceUpdate Op = "workspace.update"
 	OpWorkspaceList   Op = "workspaces.list"
@@ -43,10 +44,13 @@ const (
 	OpBudgetCreate    Op = "models.budget.create"
 	OpBudgetUpdate    Op = "models.budget.update"
 	OpBudgetDelete    Op = "models.budget.delete"
+	OpBudgetRaise     Op = "models.budget.raise"
+	OpBudgetReset     Op = "models.budget.reset"
 	OpRateLimitList   Op = "models.rate_limit.list"
 	OpRateLimitCreate Op = "models.rate_limit.create"
 	OpRateLimitUpdate Op = "models.rate_limit.update"
 	OpRateLimitDelete Op = "models.rate_limit.delete"
+	OpRateLimitReset  Op = "models.rate_limit.reset"
 	OpPlanList        Op = "plan.list"
 	OpPlanCreate      Op = "plan.create"
 	OpPlanShow        Op = "plan.show"
@@ -80,6 +84,7 @@ var operations = []Operation{
 	{OpKeyDisable, Admin, http.MethodPost, "/keys/{key}/disable", "Disable a key"},
 	{OpKeyEnable, Admin, http.MethodPost, "/keys/{key}/enable", "Enable a key"},
 	{OpKeyLimits, Viewer, http.MethodGet, "/keys/{key}/limits", "List every limit that applies to a key, with its use"},
+	{OpKeyReset, Admin, http.MethodPost, "/keys/{key}/reset", "Set to zero what a key's caps and budgets have used"},
 	{OpWorkspaceShow, Viewer, http.MethodGet, "/workspace", "Show the workspace"},
 	{OpWorkspaceUpdate, Admin, http.MethodPatch, "/workspace", "Change the workspace"},
 	{OpWorkspaceList, System, http.MethodGet, "/workspaces", "List workspaces"},
@@ -101,10 +106,13 @@ var operations = []Operation{
 	{OpBudgetCreate, Editor, http.MethodPost, "/models/budgets", "Create a budget"},
 	{OpBudgetUpdate, Editor, http.MethodPatch, "/models/budgets/{id}", "Change a budget"},
 	{OpBudgetDelete, Editor, http.MethodDelete, "/models/budgets/{id}", "Delete a budget; what it counted stays"},
+	{OpBudgetRaise, Editor, http.MethodPost, "/models/budgets/{id}/raise", "Raise a budget for its current window"},
+	{OpBudgetReset, Editor, http.MethodPost, "/models/budgets/{id}/reset", "Set to zero what a budget's window has used"},
 	{OpRateLimitList, Viewer, http.MethodGet, "/models/rate-limits", "List rate limits with their live use"},
 	{OpRateLimitCreate, Admin, http.MethodPost, "/models/rate-limits", "Create a rate limit"},
 	{OpRateLimitUpdate, Admin, http.MethodPatch, "/models/rate-limits/{id}", "Change a rate limit"},
 	{OpRateLimitDelete, Admin, http.MethodDelete, "/models/rate-limits/{id}", "Delete a rate limit"},
+	{OpRateLimitReset, Admin, http.MethodPost, "/models/rate-limits/{id}/reset", "Empty a rate limit's window"},
 	{OpPlanList, Viewer, http.MethodGet, "/plans", "List plans"},
 	{OpPlanCreate, Admin, http.MethodPost, "/plans", "Create a plan"},
 	{OpPlanShow, Viewer, http.MethodGet, "/plans/{id}", "Show a plan"},

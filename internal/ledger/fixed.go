@@ -33,11 +33,15 @@ func (op *Op) named(at int64) bool {
 }
 
 // Name gives every fixed check of the operation the window that at lies in; a
-// move's keep the windows of its reservation's admission. It writes into the
+// move's keep the windows of its reservation's admission, and a seed's the one
+// that its caller has counted. It writes into the
 // operation's own checks, so it is for one that no book has seen.
 func (op *Op) Name(at int64) {
 	if op.Verb == Move && op.Reservation != nil {
 		at = op.Reservation.At
+	}
+	if op.Verb == Amend && op.Entry != nil && op.Entry.Kind == EventSeed {
+		return
 	}
 	for _, list := range op.checkLists() {
 		for i := range list {

@@ -72,3 +72,23 @@ func (c *Client) PlanUpdate(ctx context.Context, r admin.PlanUpdateRequest) (adm
 func (c *Client) PlanDelete(ctx context.Context, r admin.PlanRequest) (admin.PlanAnswer, error) {
 	return call[admin.PlanRequest, admin.PlanAnswer](ctx, c, admin.OpPlanDelete, r)
 }
+
+// BudgetRaise raises a budget for its current window.
+func (c *Client) BudgetRaise(ctx context.Context, r admin.BudgetRaiseRequest) (admin.BudgetAnswer, error) {
+	return call[admin.BudgetRaiseRequest, admin.BudgetAnswer](ctx, c, admin.OpBudgetRaise, r)
+}
+
+// BudgetReset resets what a budget's window has used.
+func (c *Client) BudgetReset(ctx context.Context, r admin.BudgetResetRequest) (admin.BudgetAnswer, error) {
+	return call[admin.BudgetResetRequest, admin.BudgetAnswer](ctx, c, admin.OpBudgetReset, r)
+}
+
+// RateLimitReset empties a rate limit's window.
+func (c *Client) RateLimitReset(ctx context.Context, r admin.RateLimitResetRequest) (admin.RateLimitAnswer, error) {
+	return call[admin.RateLimitResetRequest, admin.RateLimitAnswer](ctx, c, admin.OpRateLimitReset, r)
+}
+
+// KeyReset resets what a key's caps and budgets have used.
+func (c *Client) KeyReset(ctx context.Context, r admin.KeyResetRequest) (admin.KeyLimitsAnswer, error) {
+	return call[admin.KeyResetRequest, admin.KeyLimitsAnswer](ctx, c, admin.OpKeyReset, r)
+}
