@@ -55,8 +55,10 @@ func mutations() []mutation {
 		{name: "template plan", settings: "plans: [{name: p, budgets: [{name: b, metric: tokens, limit: 1, period: day}]}]\n    key_template: {plan: p}", status: 429, code: "budget_exceeded", says: "plan"},
 		{name: "prepaid", settings: "type: personal\n    funds: prepaid", status: 402, code: "insufficient_balance", says: "funds", first: true},
 		{name: "prepaid_hold", settings: "type: personal\n    funds: prepaid_hold", status: 402, code: "insufficient_balance", says: "funds", first: true},
-		{name: "max_users", settings: "max_users: 1", key: "attribute_users: header", status: 400, code: "user_limit_reached", says: "max_users",
-			headers: []string{"X-Weir-User", "a"}, then: []string{"X-Weir-User", "b"}},
+		{
+			name: "max_users", settings: "max_users: 1", key: "attribute_users: header", status: 400, code: "user_limit_reached", says: "max_users",
+			headers: []string{"X-Weir-User", "a"}, then: []string{"X-Weir-User", "b"},
+		},
 	}
 	all = append(all, budgetMutations()...)
 	return append(all, ruleMutations()...)
