@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/limit"
 	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/tenant"
 )
@@ -17,9 +18,6 @@ const (
 	UserHeader = "X-Weir-User"
 	TagsHeader = "X-Weir-Tags"
 )
-
-// maxTags bounds the tags of a request (RAT-7).
-const maxTags = 10
 
 // Attribution is what a request says of itself: the user that it is for, if its
 // key may name one, and its tags.
@@ -116,8 +114,8 @@ func readTags(headers []string) ([]string, *fault.Fault) {
 			if !slices.Contains(tags, tag) {
 				tags = append(tags, tag)
 			}
-			if len(tags) > maxTags {
-				return nil, tagFault("%s has more than %d tags", TagsHeader, maxTags)
+			if len(tags) > limit.MaxTags {
+				return nil, tagFault("%s has more than %d tags", TagsHeader, limit.MaxTags)
 			}
 		}
 	}

@@ -309,3 +309,38 @@ func TestCountersAreNeverSharedByKeysOrFamilies(t *testing.T) {
 		}
 	})
 }
+
+func TestTPMMayLeaveCacheReadsOut(t *testing.T) { // USE-3, BR-145
+	no, yes := new(bool), new(bool)
+	*yes = true
+	for _, c := range []struct {
+		name                string
+		key, own, byDefault *bool
+		keyWants, topWants  ledger.Metric
+	}{
+		{"cache reads count", nil, nil, nil, ledger.Tokens, ledger.Tokens},
+		{"not for the key", no, nil, nil, ledger.Uncached, ledger.Tokens},
+		{"not for the workspace", yes, no, nil, ledger.Tokens, ledger.Uncached},
+		{"the layer's own word counts, not the type's", nil, nil, no, ledger.Tokens, ledger.Tokens},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSubject()
+			all(s)
+			s.Key.Limits.CountCached, s.Workspace.Limits.CountCached = c.key, c.own
+			s.Workspace.TypeDefaults = map[string]tenant.RuntimeLimits{tenant.Enterprise: {TPM: new(int64(9)), CountCached: c.byDefault}}
+			for _, check := range limit.Compile(s).After {
+				want := map[string]ledger.Metric{"key": c.keyWants, "workspace": c.topWants}[check.Scope]
+				if check.Name == "tpm" && check.Charges != want {
+					t.Errorf("tpm of %s charges %d, want %d", check.Scope, check.Charges, want)
+				}
+			}
+		})
+	}
+	s := newSubject()
+	s.Workspace.TypeDefaults = map[string]tenant.RuntimeLimits{tenant.Enterprise: {TPM: new(int64(9)), CountCached: no}}
+	for _, check := range limit.Compile(s).After {
+		if check.Name == "tpm" && check.Charges != ledger.Uncached {
+			t.Error("the type's default counts cache reads")
+		}
+	}
+}

@@ -41,14 +41,14 @@ func runtime(s Subject) []ledger.Check {
 	var list []ledger.Check
 	for _, d := range dimensions() {
 		if v := d.value(s.Key.Limits); v != nil && *v > 0 {
-			c := d.check(s.Workspace.ID, "key", s.Key.ID, *v, d.keyCode)
+			c := d.check(s.Workspace.ID, "key", s.Key.ID, *v, d.keyCode, s.Key.Limits.LeavesCacheReads())
 			c.Origin = keyOrigin(s, "limits."+d.name)
 			list = append(list, c)
 		}
 	}
 	for _, d := range dimensions() {
 		if v, origin := s.Workspace.Layer(tenant.Metric(d.name)); v > 0 {
-			c := d.check(s.Workspace.ID, "workspace", "", v, d.topCode)
+			c := d.check(s.Workspace.ID, "workspace", "", v, d.topCode, s.Workspace.LayerLeavesCacheReads())
 			c.Origin = origin
 			list = append(list, c)
 		}
@@ -56,10 +56,14 @@ func runtime(s Subject) []ledger.Check {
 	return list
 }
 
-func (d dimension) check(workspace, scope, subject string, amount int64, code fault.Code) ledger.Check {
-	return ledger.Check{
+func (d dimension) check(workspace, scope, subject string, amount int64, code fault.Code, uncached bool) ledger.Check {
+	c := ledger.Check{
 		Counter: ledger.Counter{Workspace: workspace, Limit: scope + "." + d.name, Subject: subject},
 		Kind:    d.kind, Mode: ledger.Take, Wants: d.wants, Charges: d.charges,
 		Amount: amount, Code: code, Name: d.name, Scope: scope,
 	}
+	if uncached && c.Charges == ledger.Tokens {
+		c.Charges = ledger.Uncached
+	}
+	return c
 }

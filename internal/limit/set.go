@@ -68,7 +68,47 @@ func NewSet(workspace string, plans []*tenant.Plan, budgets []*budget.Budget, ru
 			slices.SortFunc(list, entry.compare)
 		}
 	}
+	if n := most(s.budgets, 1) + most(s.rules, MaxTags); n > maxApply {
+		return nil, fmt.Errorf("%d budgets and rate rules could apply to one request, more than %d: an admission would not take them all", n, maxApply)
+	}
 	return s, nil
+}
+
+const (
+	// MaxTags bounds the tags of a request (RAT-7).
+	MaxTags = 10
+	// maxApply bounds the budgets and rules of one request: with caps, runtime
+	// limits, funds and policies they are at most ledger.MaxChecks.
+	maxApply = ledger.MaxChecks - 16
+)
+
+// most is how many limits can apply to one request: in each scope those for each
+// subject and those of the subject that has most; of tags so many.
+func most(from map[whom][]entry, tags int) int {
+	own, each := map[string]int{}, 0
+	for w, list := range from {
+		if w.subject == "" {
+			each += len(list)
+		} else {
+			own[w.scope] = max(own[w.scope], len(list))
+		}
+	}
+	for scope, n := range own {
+		if scope == string(rule.SubjectTag) {
+			n = min(n*tags, total(from, scope))
+		}
+		each += n
+	}
+	return each
+}
+
+func total(from map[whom][]entry, scope string) (n int) {
+	for w, list := range from {
+		if w.scope == scope {
+			n += len(list)
+		}
+	}
+	return n
 }
 
 // compare is the order among limits of one scope: the shortest window first,

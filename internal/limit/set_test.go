@@ -199,6 +199,45 @@ func TestABudgetThatCannotBeEnforcedFailsTheSet(t *testing.T) { // BR-016
 	}
 }
 
+func TestMoreLimitsThanAnAdmissionTakesAreRefusedWhereTheyAreDeclared(t *testing.T) { // BR-016
+	for _, c := range []struct {
+		name  string
+		n     int
+		each  bool
+		wrong bool
+	}{
+		{"240 of one subject", 240, false, false},
+		{"241 of one subject", 241, false, true},
+		{"240 of each", 240, true, false},
+		{"241 of each", 241, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var budgets []*budget.Budget
+			for i := range c.n {
+				subject := "t"
+				if c.each {
+					subject = ""
+				}
+				budgets = append(budgets, budgetOf(budget.ScopeTeam, subject, fmt.Sprint(i)))
+			}
+			set, err := limit.NewSet("ws_a", nil, budgets, nil)
+			if (err != nil) != c.wrong {
+				t.Fatalf("error %v", err)
+			}
+			if err == nil && len(limit.Compile(someone(set)).After) > ledger.MaxChecks-2 {
+				t.Error("too many for an admission")
+			}
+		})
+	}
+	var rules []*rule.Rule
+	for i := range rule.MaxRules { // of as many tags
+		rules = append(rules, &rule.Rule{ID: fmt.Sprint(i), Name: "r", SubjectKind: rule.SubjectTag, SubjectID: fmt.Sprint(i), Metric: rule.Requests, WindowSeconds: 1, Limit: 1, Enabled: true})
+	}
+	if _, err := limit.NewSet("ws_a", nil, nil, rules); err != nil {
+		t.Errorf("a request has few of many tags: %v", err)
+	}
+}
+
 // BenchmarkCompileAmongManyUsersAndRules shows that an admission costs what
 // applies to it: with 100,000 users' own budgets and 200 rules as much as with
 // those of one.

@@ -215,6 +215,7 @@ type limitsForm struct {
 	RPM         *int64 `json:"rpm,omitempty"`
 	TPM         *int64 `json:"tpm,omitempty"`
 	Concurrency *int64 `json:"concurrency,omitempty"`
+	CountCached *bool  `json:"count_cached,omitempty"`
 }
 
 type capsForm struct {
@@ -333,7 +334,7 @@ func (l RuntimeLimits) form() *limitsForm {
 	if l == (RuntimeLimits{}) {
 		return nil
 	}
-	return &limitsForm{RPM: l.RPM, TPM: l.TPM, Concurrency: l.Concurrency}
+	return &limitsForm{RPM: l.RPM, TPM: l.TPM, Concurrency: l.Concurrency, CountCached: l.CountCached}
 }
 
 func decimal(n *money.Nanos) string {

@@ -52,6 +52,7 @@ func (s shape) fields() []field {
 		{"limits.rpm", func(from shape) bool { return copySet(&s.limits.RPM, from.limits.RPM) }},
 		{"limits.tpm", func(from shape) bool { return copySet(&s.limits.TPM, from.limits.TPM) }},
 		{"limits.concurrency", func(from shape) bool { return copySet(&s.limits.Concurrency, from.limits.Concurrency) }},
+		{"limits.count_cached", func(from shape) bool { return copySet(&s.limits.CountCached, from.limits.CountCached) }},
 		{"attribute_users", func(from shape) bool { return copyText(s.attributeUsers, from.attributeUsers) }},
 		{"require_user", func(from shape) bool { return copyTrue(s.requireUser, from.requireUser) }},
 	}
@@ -145,13 +146,28 @@ func readLimits(r *document.Reader, name string, limits *RuntimeLimits) {
 		for _, m := range Metrics() {
 			r.Give(document.Join(name, string(m)))
 		}
+		r.Give(document.Join(name, "count_cached"))
 		return
 	}
 	r.Object(name, func(r *document.Reader) {
 		for _, m := range Metrics() {
 			r.OptInt(string(m), limits.at(m), 0, MaxRate)
 		}
+		readOptBool(r, "count_cached", &limits.CountCached)
 	})
+}
+
+// readOptBool reads true or false; null clears it.
+func readOptBool(r *document.Reader, field string, into **bool) {
+	switch n := r.Node(field); {
+	case n == nil:
+	case n.Kind == document.Null:
+		*into = nil
+	default:
+		value := false
+		r.Bool(field, &value)
+		*into = &value
+	}
 }
 
 // check adds what is wrong with a shape inside workspace w, which may be nil

@@ -89,6 +89,8 @@ type RuntimeLimits struct {
 	RPM         *int64 // requests a minute
 	TPM         *int64 // tokens a minute
 	Concurrency *int64 // requests in flight
+	// CountCached false leaves cache reads out of TPM; nil is true (SPEC USE-3).
+	CountCached *bool
 }
 
 // Metric names one runtime limit.
@@ -125,6 +127,9 @@ func (l *RuntimeLimits) at(m Metric) **int64 {
 	}
 }
 
+// LeavesCacheReads tells whether TPM counts no cache reads.
+func (l RuntimeLimits) LeavesCacheReads() bool { return l.CountCached != nil && !*l.CountCached }
+
 // The origins of a workspace's effective runtime limit (SPEC RUN-5).
 const (
 	FromWorkspace   = "workspace"
@@ -143,6 +148,15 @@ func (w *Workspace) Layer(m Metric) (value int64, origin string) {
 		return *byType, FromTypeDefault
 	}
 	return 0, Unlimited
+}
+
+// LayerLeavesCacheReads tells whether the workspace's effective TPM counts no
+// cache reads: what the layer says that the value comes from.
+func (w *Workspace) LayerLeavesCacheReads() bool {
+	if w.Limits.TPM != nil {
+		return w.Limits.LeavesCacheReads()
+	}
+	return w.TypeDefaults[w.Type].LeavesCacheReads()
 }
 
 // Adopt carries over what a new version of a workspace keeps of the one before
