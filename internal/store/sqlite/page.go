@@ -212,7 +212,7 @@ func (w *writer) ending(workspace string, id ledger.ID) (ledger.Ending, bool, er
 // swept is a reservation as a sweep ended it, from its call; nil without one.
 func (w *writer) swept(workspace string, id ledger.ID) (r *ledger.Reservation, err error) {
 	err = w.query(sqlCall, func(v []driver.Value) error {
-		c := ledger.Call{ID: id, Workspace: workspace, Key: text(v[2]), At: integer(v[5]), Model: text(v[7]), ClientID: text(v[8])}
+		c := ledger.Call{ID: id, Workspace: workspace, Key: text(v[2]), At: integer(v[5]), EndedAt: integer(v[6]), Model: text(v[7]), ClientID: text(v[8])}
 		if err := c.DecodeInto(bytes(v[10])); err != nil {
 			return err
 		}

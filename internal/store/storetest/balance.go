@@ -53,11 +53,21 @@ func firstError(list ...error) error {
 	return nil
 }
 
-// Balance checks the books' equations (RES-7): held is what is open, settled and
-// credits are what events name, quarters are what events spent.
+// Balance checks the books' equations (RES-7): held is what is open, settled,
+// credits and raises are what events name, quarters are what events spent, and a
+// roster counts its members.
 func (b *Books) Balance() error {
 	held, settled, credits := b.sums()
+	members := int64(0)
 	for c, s := range b.Counters {
+		if s.Kind == ledger.KindRoster {
+			if c.Subject == "" {
+				members += s.Settled
+			} else {
+				members -= s.Settled
+			}
+			continue
+		}
 		if s.Held != held[c] {
 			return fmt.Errorf("%+v: held %d, open reservations hold %d", c, s.Held, held[c])
 		}
@@ -75,7 +85,10 @@ func (b *Books) Balance() error {
 			}
 		}
 	}
-	return b.quartersAgree()
+	if members != 0 {
+		return fmt.Errorf("rosters count %d members too many", members)
+	}
+	return firstError(b.raisesAgree(), b.quartersAgree())
 }
 
 func (b *Books) sums() (held, settled, credits map[ledger.Counter]int64) {
@@ -87,14 +100,33 @@ func (b *Books) sums() (held, settled, credits map[ledger.Counter]int64) {
 	}
 	for i := range b.Events {
 		for _, c := range b.Events[i].Charges {
-			if c.Credit {
+			switch {
+			case c.Raise:
+			case c.Credit:
 				credits[c.Counter] += c.Amount
-			} else {
+			default:
 				settled[c.Counter] += c.Amount
 			}
 		}
 	}
 	return held, settled, credits
+}
+
+func (b *Books) raisesAgree() error {
+	raised := make(map[ledger.Counter]int64)
+	for i := range b.Events {
+		for _, c := range b.Events[i].Charges {
+			if c.Raise {
+				raised[c.Counter] += c.Amount
+			}
+		}
+	}
+	for c, s := range b.Counters {
+		if s.Raised != raised[c] {
+			return fmt.Errorf("%+v: raised by %d, events say %d", c, s.Raised, raised[c])
+		}
+	}
+	return nil
 }
 
 func (b *Books) quartersAgree() error {

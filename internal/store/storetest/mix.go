@@ -93,8 +93,8 @@ func (m *mix) batch(t *rapid.T) {
 func (m *mix) op(t *rapid.T) *ledger.Op {
 	model := rapid.SampledFrom([]string{"m1", "m2"}).Draw(t, "model")
 	spend := rapid.Int64Range(0, 8*dollar).Draw(t, "spend")
-	verb := ledger.Verb(rapid.IntRange(int(ledger.Admit), int(ledger.Read)).Draw(t, "verb"))
-	if len(m.known) == 0 && verb != ledger.Fund && verb != ledger.Read {
+	verb := ledger.Verb(rapid.IntRange(int(ledger.Admit), int(ledger.Amend)).Draw(t, "verb"))
+	if len(m.known) == 0 && verb != ledger.Fund && verb != ledger.Read && verb != ledger.Amend {
 		verb = ledger.Admit
 	}
 	switch verb {
@@ -105,6 +105,9 @@ func (m *mix) op(t *rapid.T) *ledger.Op {
 	case ledger.Fund:
 		entry := &ledger.Entry{Kind: ledger.EventAdjustment, Amounts: ledger.Amounts{Spend: spend - 4*dollar}}
 		return &ledger.Op{Verb: verb, ID: m.desk.newID(), Workspace: m.shop.workspace, Checks: m.shop.checks()[:1], Entry: entry}
+	case ledger.Amend:
+		kind := rapid.SampledFrom([]ledger.EventKind{ledger.EventRaise, ledger.EventReset, ledger.EventSeed}).Draw(t, "kind")
+		return m.shop.amend(m.desk, kind, spend+1)
 	case ledger.Read:
 		return &ledger.Op{Verb: verb, Workspace: m.shop.workspace, Checks: m.shop.checks()}
 	default:

@@ -75,6 +75,10 @@ func Run(t *testing.T, d Driver) {
 			run("ATopUpSentTwiceIsBookedOnce", topUpTwice)
 			run("ACorrectionSentTwiceIsBookedOnce", adjustTwice)
 			run("VerifySeesOneInstantWhileOthersWrite", consistentView)
+			run("AnAmendmentSentTwiceIsBookedOnce", amendTwice)
+			run("ResetsAndRaisesUnbalanceNothing", resetWhileOthersWrite)
+			run("ALevelIsAnnouncedOnce", noticesOnce)
+			run("ARosterIsNeverPassed", rosterBounded)
 		})
 	}
 	run := func(name string, test func(*testing.T, Driver)) {
