@@ -39,6 +39,7 @@ type book struct {
 	calls       []ledger.Call
 	refused     []ledger.Call
 	outbox      []ledger.Notice
+	dropped     int64 // calls before it may be gone from the log
 }
 
 func newBook() *book {
@@ -131,6 +132,9 @@ func (b *book) one(at int64, op *ledger.Op) ledger.Result { return b.apply(at, o
 // verify feeds everything to a Verifier.
 func (b *book) verify(at int64) []ledger.Difference {
 	v := ledger.NewVerifier(at)
+	if b.dropped != 0 {
+		v.Dropped(b.dropped)
+	}
 	for c, s := range b.counters {
 		v.Counter(c, s)
 	}

@@ -219,7 +219,10 @@ func FuzzDecodeCall(f *testing.F) {
 
 func FuzzDecodeState(f *testing.F) {
 	for _, s := range []ledger.State{
-		{}, {Deficit: 1, Rate: 2, Seq: 3}, {Credits: -3, Saturated: true}, {Days: &ledger.Days{Zone: "UTC"}},
+		{},
+		{Deficit: 1, Rate: 2, Seq: 3},
+		{Credits: -3, Saturated: true},
+		{Days: &ledger.Days{Zone: "UTC"}},
 		{Seq: 2, Sliding: &ledger.Sliding{Length: minute, Exact: true, Marks: []ledger.Mark{{Slot: start, Units: 1}, {Slot: start + 1, Units: 2}}}},
 		{Seq: 1, Sliding: &ledger.Sliding{Length: hour, Restarts: 1, Marks: []ledger.Mark{{Slot: start / minute, Units: 1 << 40}}}},
 	} {

@@ -45,10 +45,12 @@ func (b *batch) record(i int, s *State, f Flow) {
 	b.flows = append(b.flows, f)
 }
 
-// pour takes a want of an admission out of the i-th hold's bucket or window.
+// pour takes a want of an admission out of the i-th hold's bucket or window. A
+// window that nothing is wanted of is shaped all the same: what the request will
+// have used belongs to this instant.
 func (b *batch) pour(i int, h *Hold, c *Check, want int64) {
 	h.Limit = c.Amount
-	if h.Taken != 0 || want == 0 {
+	if h.Taken != 0 || want == 0 && c.Kind == KindBucket {
 		return
 	}
 	s := b.touch(c.Counter, c.Kind)

@@ -16,8 +16,8 @@ const (
 	// call log comes by ids, so only requests that run at the same time wait, or
 	// those around a clock that was set back.
 	maxPending = 1 << 16
-	// longestRequest bounds how long before a flow its request was admitted: of a
-	// log that begins later than that, a flow may be missing.
+	// longestRequest bounds how long before a flow its request was admitted: a flow
+	// may be missing when older calls were dropped.
 	longestRequest = 86_400_000_000
 )
 
@@ -34,7 +34,6 @@ type replay struct {
 	ref     int64  // the row's last change
 	state   State  // after the flow before next
 	next    int64  // 0: not begun
-	whole   bool   // the counter's first flow is in the log
 	sureAt  int64  // from then on a window holds all that it should
 	last    int64
 	pending map[int64]kept
@@ -69,7 +68,7 @@ func (r *replay) old(f *Flow) bool {
 
 // take takes up a flow, when those before it have come.
 func (r *replay) take(f kept) {
-	r.last, r.whole = max(r.last, f.Seq), r.whole || f.Seq == 1
+	r.last = max(r.last, f.Seq)
 	switch {
 	case r.partial || f.Seq < r.next:
 		return
@@ -177,15 +176,15 @@ func (r *replay) figure(name string, have, want int64, id ID) {
 // missing notes that the counter has changed have times when the records know of
 // want, unless some may have been dropped with the log's beginning. at is an
 // instant after them.
-func (r *replay) missing(have, want, at, logStart int64) {
-	if r.whole || at >= saturatingAdd(logStart, longestRequest) {
+func (r *replay) missing(have, want, at, dropped int64) {
+	if at >= saturatingAdd(dropped, longestRequest) {
 		r.figure("changes", have, want, ID{})
 	}
 }
 
-// finish takes up what still waits, and compares with the row. logStart is the
-// instant of the first call in the log.
-func (r *replay) finish(logStart int64) (differences []Difference, partial bool) {
+// finish takes up what still waits, and compares with the row. Calls before the
+// instant dropped may be gone from the log.
+func (r *replay) finish(dropped int64) (differences []Difference, partial bool) {
 	expected := max(1, r.next)
 	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
 		first, waits := r.pending[seq]
@@ -193,7 +192,7 @@ func (r *replay) finish(logStart int64) (differences []Difference, partial bool)
 			continue
 		}
 		if first.Seq != expected {
-			r.missing(first.Seq-1, expected-1, first.At, logStart)
+			r.missing(first.Seq-1, expected-1, first.At, dropped)
 		}
 		expected = first.Seq + 1
 		switch {
@@ -214,13 +213,13 @@ func (r *replay) finish(logStart int64) (differences []Difference, partial bool)
 		}
 	}
 	if !r.partial {
-		r.compare(logStart)
+		r.compare(dropped)
 	}
 	return r.broken, r.partial && len(r.broken) == 0
 }
 
 // compare holds the state after the last flow against the row.
-func (r *replay) compare(logStart int64) {
+func (r *replay) compare(dropped int64) {
 	row := r.row
 	switch {
 	case row == nil:
@@ -232,7 +231,7 @@ func (r *replay) compare(logStart int64) {
 		if row.Seq < r.last {
 			r.figure("changes", row.Seq, r.last, ID{})
 		} else {
-			r.missing(row.Seq, r.last, row.At, logStart)
+			r.missing(row.Seq, r.last, row.At, dropped)
 		}
 		r.partial = true
 		return
@@ -306,8 +305,5 @@ func (w *Sliding) units(slot int64) int64 {
 
 // name is a slot's first instant, for people.
 func (w *Sliding) name(slot int64) string {
-	if !w.Exact {
-		slot = saturatingMul(ceilDiv(saturatingMul(slot, w.millis()), slotsPerWindow), 1000)
-	}
-	return time.UnixMicro(slot).UTC().Format("2006-01-02T15:04:05.000000Z")
+	return time.UnixMicro(w.starts(slot)).UTC().Format("2006-01-02T15:04:05.000000Z")
 }

@@ -135,24 +135,19 @@ func (w *Sliding) find(slot int64) (index int, found bool) {
 	return slices.BinarySearchFunc(w.Marks, slot, func(m Mark, slot int64) int { return cmp.Compare(m.Slot, slot) })
 }
 
-// put adds units, or takes back at most what is there, and returns the change.
-func (w *Sliding) put(slot, units int64) int64 {
+// put adds units, or takes back at most what is there.
+func (w *Sliding) put(slot, units int64) {
 	i, found := w.find(slot)
 	if !found {
-		if units <= 0 {
-			return 0
+		if units > 0 {
+			w.Marks = slices.Insert(w.Marks, i, Mark{Slot: slot, Units: units})
 		}
-		w.Marks = slices.Insert(w.Marks, i, Mark{Slot: slot, Units: units})
-		return units
+		return
 	}
 	m := &w.Marks[i]
-	before := m.Units
-	m.Units = max(0, saturatingAdd(before, units))
-	change := m.Units - before
-	if m.Units == 0 {
+	if m.Units = max(0, saturatingAdd(m.Units, units)); m.Units == 0 {
 		w.Marks = slices.Delete(w.Marks, i, i+1)
 	}
-	return change
 }
 
 // coarsen makes sums of instants. None of them counts for less time by that.

@@ -28,7 +28,7 @@ type Verifier struct {
 	counters map[Counter]*account
 	open     map[ID]bool
 	replays  map[Counter]*replay
-	logStart int64
+	dropped  int64
 	rosters  map[string]*roster // by workspace
 	broken   []Difference
 	counts   VerifyCounts
@@ -58,7 +58,8 @@ type VerifyCounts struct {
 type Difference struct {
 	Counter Counter
 	Kind    Kind
-	// Figure is "settled", "credits", "held", "ending", or a local date. Of a bucket
+	// Figure is "settled", "credits", "held", "raised", "ending", a local date, or of
+	// a roster "members". Of a bucket
 	// it is "deficit", "returned" (both in 1/60,000 of a unit), "rate" or "at"; of a
 	// sliding window the instant that units belong to, "in the window", "length of a
 	// slot" or "at"; of both "changes": of how many the counter and the records
@@ -72,9 +73,14 @@ type Difference struct {
 func NewVerifier(at int64) *Verifier {
 	return &Verifier{
 		at: at, counters: make(map[Counter]*account), open: make(map[ID]bool), replays: make(map[Counter]*replay),
-		logStart: math.MaxInt64,
+		dropped: math.MinInt64,
 	}
 }
+
+// Dropped says that calls that were admitted before an instant may be gone from
+// the log: of buckets and windows that changed until shortly after it, nothing is
+// known to be missing. Without it the log is taken to be whole.
+func (v *Verifier) Dropped(before int64) { v.dropped = before }
 
 // Counter takes one counter's row.
 func (v *Verifier) Counter(c Counter, s *State) {
@@ -117,7 +123,6 @@ func (v *Verifier) Reservation(r *Reservation) {
 // Call takes one record of the call log.
 func (v *Verifier) Call(c *Call) {
 	v.counts.Calls++
-	v.logStart = min(v.logStart, c.At)
 	v.flows(c.Holds, c.Flows, c.ID)
 }
 
@@ -204,7 +209,7 @@ func (v *Verifier) Differences() []Difference {
 		if r.row != nil && r.row.Saturated {
 			continue
 		}
-		broken, partial := r.finish(v.logStart)
+		broken, partial := r.finish(v.dropped)
 		for _, d := range broken {
 			d.Counter = c
 			all = append(all, d)

@@ -95,6 +95,7 @@ func TestVerifyCountsClosingsForTheEventsTheyStandFor(t *testing.T) {
 		v.Reservation(r)
 	}
 	v.Reservation(&ledger.Reservation{ID: id(9), Tombstone: true})
+	v.Dropped(start + day)
 	for _, e := range b.events {
 		for _, c := range e.Charges {
 			v.Closing(c.Counter, c.Kind, c.Credit, c.Amount)
