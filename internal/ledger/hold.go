@@ -93,7 +93,7 @@ func (b *batch) take(i int, h *Hold, c *Check, wants Amounts) {
 			s.hold(want)
 			s.At, h.Held = b.at, want
 		}
-	case KindPolicy:
+	case KindPolicy, KindRoster:
 	}
 }
 

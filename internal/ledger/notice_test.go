@@ -118,7 +118,7 @@ func TestEveryChargeOfAWindowAnnounces(t *testing.T) {
 			b.one(start, op)
 		}, []string{"threshold 80", "soft 100"}},
 		{"void", func(t *testing.T, b *book) { b.one(start, end(ledger.Void, admitted(t, b))) }, nil},
-		{"seed", func(t *testing.T, b *book) { b.one(start, amend(9, ledger.EventSeed, 60, check)) }, []string{"threshold 50"}},
+		{"seed", func(_ *testing.T, b *book) { b.one(start, amend(9, ledger.EventSeed, 60, check)) }, []string{"threshold 50"}},
 		{"a candidate's own, after a move", func(t *testing.T, b *book) {
 			op := admit(1, ledger.Amounts{})
 			op.Candidates = []ledger.Candidate{candidate("m", ledger.Amounts{Spend: 1}, check)}

@@ -144,7 +144,8 @@ type Charge struct {
 	Kind    Kind
 	Amount  int64
 	Credit  bool
-	// Raise: the amount was added to the window's limit, not to its use.
+	// Raise: the amount was added to the window's limit, not to its use. No closing
+	// keeps it, so the event stays as long as the window's row.
 	Raise bool
 	// At is an instant of the local date that the charge belongs to; 0: the
 	// event's AdmittedAt.
@@ -225,7 +226,7 @@ type Changes struct {
 	Calls    []Call // ended requests; stored in the transaction
 	Refused  []Call // refused ones; may be stored later, bounded (ENGINE 3)
 	Quarters []QuarterSum
-	Outbox   []Notice
+	Outbox   []Notice // effects of the charges; stored in the transaction
 }
 
 // Empty tells whether there is nothing to store but refusal records.

@@ -5,11 +5,13 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
 )
 
 // outbox is the role of a book whose notices can be listed, the first first.
@@ -117,8 +119,12 @@ func resetWhileOthersWrite(t *testing.T, d *desk) {
 	for _, q := range books.Quarters {
 		quarters += q.Spend
 	}
-	if quarters != spent.Load() {
-		t.Errorf("quarters have %d, %d was spent", quarters, spent.Load())
+	rows, err := d.store.Usage(t.Context(), store.UsageQuery{Workspace: s.workspace, To: math.MaxInt64})
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("usage: %d rows, %v", len(rows), err)
+	}
+	if quarters != spent.Load() || rows[0].Spend != spent.Load() {
+		t.Errorf("quarters have %d, reports %d, %d was spent", quarters, rows[0].Spend, spent.Load())
 	}
 }
 
