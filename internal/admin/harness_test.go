@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/admin"
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/directory"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/route"
+	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/memory"
 	"github.com/weirhq/weir/internal/store/sqlite"
@@ -203,4 +205,61 @@ func (w *world) apply(declared ...admin.Declared) admin.ApplyAnswer {
 		w.t.Fatalf("apply: %v", err)
 	}
 	return out
+}
+
+// aliased is a declared model with an alias.
+func aliased(t *testing.T, d admin.Declared, alias string) admin.Declared {
+	t.Helper()
+	m, err := route.DecodeModel(d.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Name, m.Aliases = d.Name, []string{alias}
+	if d.Body, err = route.EncodeModel(m); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func declaredRule(t *testing.T, name string, line int, change func(*rule.Rule)) admin.Declared {
+	t.Helper()
+	r := rule.New("", name)
+	r.SubjectKind, r.Metric, r.WindowSeconds, r.Limit = rule.SubjectOrg, rule.Requests, 60, 5
+	if change != nil {
+		change(r)
+	}
+	body, err := rule.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admin.Declared{Workspace: "default", Kind: admin.KindRateLimit, Name: name, Body: body, Line: line}
+}
+
+func declaredBudget(t *testing.T, name string, line int, change func(*budget.Budget)) admin.Declared {
+	t.Helper()
+	b := &budget.Budget{Name: name, Scope: budget.ScopeOrg, Metric: budget.Tokens, Limit: 500, Period: budget.Day}
+	if change != nil {
+		change(b)
+	}
+	b.Default()
+	body, err := budget.Encode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admin.Declared{Workspace: "default", Kind: admin.KindBudget, Name: name, Body: body, Line: line}
+}
+
+func declaredPlan(t *testing.T, name string, line int) admin.Declared {
+	t.Helper()
+	body, err := tenant.EncodePlan(&tenant.Plan{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admin.Declared{Workspace: "default", Kind: admin.KindPlan, Name: name, Body: body, Line: line}
+}
+
+// nested is a budget that is declared with a key or plan.
+func nested(d admin.Declared, kind, name string) admin.Declared {
+	d.OwnerKind, d.OwnerName = kind, name
+	return d
 }

@@ -41,6 +41,7 @@ type RunFields struct {
 	RPM         Option[int64] `json:"rpm,omitzero" doc:"requests a minute"`
 	TPM         Option[int64] `json:"tpm,omitzero" doc:"tokens a minute"`
 	Concurrency Option[int64] `json:"concurrency,omitzero" doc:"requests in flight"`
+	CountCached Option[bool]  `json:"count_cached,omitzero" doc:"false leaves cache reads out of tpm"`
 }
 
 // KeyCreateRequest makes a key. A replay with the same IdempotencyKey returns
@@ -127,6 +128,7 @@ type RunValues struct {
 	RPM         *int64 `json:"rpm,omitempty"`
 	TPM         *int64 `json:"tpm,omitempty"`
 	Concurrency *int64 `json:"concurrency,omitempty"`
+	CountCached *bool  `json:"count_cached,omitempty" doc:"false: cache reads are left out of tpm"`
 }
 
 // KeyLimitsAnswer is every limit that applies to a key, with its state (SPEC

@@ -215,11 +215,12 @@ func viewRule(o *store.Object, r *rule.Rule, label func(kind, id string) string)
 	if r.EstimateInput {
 		out.Estimate = "input"
 	}
-	switch {
-	case r.SubjectKind == rule.SubjectTag:
+	switch r.SubjectKind {
+	case rule.SubjectTag:
 		out.Note = tagNote
-	case r.SubjectKind == rule.SubjectKey:
+	case rule.SubjectKey:
 		out.SubjectName = label(KindKey, r.SubjectID)
+	default:
 	}
 	if r.SubjectKind != rule.SubjectOrg && r.SubjectID == "" {
 		out.Per = perSubject
