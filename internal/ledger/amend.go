@@ -115,7 +115,7 @@ func (b *batch) resetFlow(c *Check) []CounterFlow {
 	b.restart(c.Counter, c.Kind)
 	b.flows = nil
 	s := b.touch(c.Counter, c.Kind)
-	if w := s.Sliding; w != nil {
+	if w := s.Sliding; w != nil && w.sum(b.at) > 0 { // else nothing flows, and nothing is to change
 		w.drop(b.at)
 		for _, m := range slices.Clone(w.Marks) {
 			w.put(m.Slot, -m.Units)

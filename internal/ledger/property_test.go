@@ -29,16 +29,16 @@ func newMachine(modest bool) *machine {
 
 // own are the limits that are narrowed to a model.
 func own(model string) []ledger.Check {
-	rule := tpm(500)
-	rule.Counter = counter("tpm of " + model)
-	return []ledger.Check{budget("of "+model, ledger.Reserve, 3*dollar), budget("of all models", ledger.Observe, 3*dollar), rule}
+	bucket, window := tpm(500), sliding(ledger.Requests, 3, 30*minute)
+	bucket.Counter, window.Counter = counter("tpm of "+model), counter("rule of "+model)
+	return []ledger.Check{budget("of "+model, ledger.Reserve, 3*dollar), budget("of all models", ledger.Observe, 3*dollar), bucket, window}
 }
 
 func (m *machine) common() []ledger.Check {
 	checks := []ledger.Check{
 		funds(ledger.Reserve, dollar), capOf(1, 4*dollar, nil, 1), capOf(7, 9*dollar, nil, 1),
 		budget("hard", ledger.Reserve, 5*dollar), budget("hard", ledger.Observe, 4*dollar), budget("soft", ledger.Track, dollar),
-		rpm(30), tpm(2000), slots(4),
+		rpm(30), tpm(2000), slots(4), sliding(ledger.Tokens, 3000, hour),
 	}
 	for i := range checks {
 		if checks[i].Kind == ledger.KindFixed {
@@ -123,6 +123,8 @@ func (m *machine) drawAttempts(t *rapid.T, r *ledger.Reservation) []ledger.Attem
 		model, provider := r.Model, r.Provider
 		if open := m.open[r.ID]; open != nil {
 			worst, model, provider = open.Worst, open.Model, open.Provider
+		} else if swept := m.ended[r.ID].Swept; swept != nil {
+			worst, model, provider = swept.Worst, swept.Model, swept.Provider
 		}
 		return []ledger.Attempt{{
 			Model: model, Provider: provider,
@@ -141,7 +143,11 @@ func (m *machine) drawAttempts(t *rapid.T, r *ledger.Reservation) []ledger.Attem
 // step decides one batch of random operations; what is carried is sent again.
 func (m *machine) step(t *rapid.T) {
 	m.at += rapid.Int64Range(0, 20*minute).Draw(t, "pause")
-	ops := make([]*ledger.Op, rapid.IntRange(1, 4).Draw(t, "batch"))
+	most := 4
+	if m.modest {
+		most = 1 // a move in the same batch changes what another operation holds
+	}
+	ops := make([]*ledger.Op, rapid.IntRange(1, most).Draw(t, "batch"))
 	for i := range ops {
 		ops[i] = m.draw(t)
 	}
