@@ -147,7 +147,11 @@ func (b *book) verify(at int64) []ledger.Difference {
 	for i := range b.calls {
 		v.Call(&b.calls[i])
 	}
-	return v.Differences()
+	list := v.Differences()
+	if n := v.Counts().Partial; n > 0 && len(list) == 0 && b.dropped == 0 {
+		list = append(list, ledger.Difference{Figure: "not compared", Have: n})
+	}
+	return list
 }
 
 // state is a counter's row; the zero row when there is none.

@@ -21,10 +21,13 @@ type audit struct {
 	held, settled, credits map[ledger.Counter]int64
 	days                   map[ledger.Counter]*calendar
 	buckets                map[ledger.Counter]*flow
-	// passed is how far the book's clock has gone forwards: a bucket never
-	// refills for more than that, however the clock is set.
-	passed int64
-	events map[eventKey]bool
+	rules                  map[ledger.Counter]*pane
+	// passed is how far the book's clock has gone forwards: a bucket never refills
+	// for more than that and nothing slides out of a window sooner, however the
+	// clock is set. stepped: it was set back at least once.
+	passed  int64
+	stepped bool
+	events  map[eventKey]bool
 	// endings counts the events that end a reservation; net is what all of its
 	// events charge together.
 	endings map[ledger.ID]int
@@ -47,7 +50,7 @@ func newAudit(t *Tally) *audit {
 	return &audit{
 		tally: t, rows: map[ledger.ID]*ledger.Reservation{}, admitted: map[ledger.ID]*ledger.Reservation{}, tombstones: map[ledger.ID]bool{},
 		held: map[ledger.Counter]int64{}, settled: map[ledger.Counter]int64{}, credits: map[ledger.Counter]int64{},
-		days: map[ledger.Counter]*calendar{}, buckets: map[ledger.Counter]*flow{},
+		days: map[ledger.Counter]*calendar{}, buckets: map[ledger.Counter]*flow{}, rules: map[ledger.Counter]*pane{},
 		events: map[eventKey]bool{}, endings: map[ledger.ID]int{}, net: map[ledger.ID]int64{}, tokens: map[ledger.ID]int64{},
 	}
 }
@@ -65,6 +68,7 @@ func (a *audit) decided(b *book, d *decision) {
 	if d.at > d.before && d.before != 0 {
 		a.passed += d.at - d.before
 	}
+	a.stepped = a.stepped || d.at < d.before
 	a.tally.Batches++
 	if len(d.results) != len(d.ops) {
 		a.fail("results", "%d results of %d operations", len(d.results), len(d.ops))
@@ -232,7 +236,7 @@ func (a *audit) charged(row *ledger.Reservation, events []ledger.Event) {
 		for j := range row.Holds {
 			h := &row.Holds[j]
 			own := h.Model != "" && (h.Model != e.Model || h.Provider != e.Provider)
-			if own || h.Kind == ledger.KindBucket || h.Kind == ledger.KindGauge {
+			if own || h.Kind == ledger.KindBucket || h.Kind == ledger.KindSliding || h.Kind == ledger.KindGauge {
 				continue
 			}
 			switch h.Charges {

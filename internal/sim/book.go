@@ -42,7 +42,7 @@ type book struct {
 	open           map[ledger.ID]*ledger.Reservation
 	opened         map[ledger.ID]bool
 	ended          map[ledger.ID]ledger.Ending
-	calls          map[ledger.ID]*ledger.Call // of what was swept
+	calls          map[ledger.ID]*ledger.Call
 	events         []ledger.Event
 	quarters       map[quarterOf]ledger.QuarterSum
 	configurations [workspaces]*configuration
@@ -141,7 +141,7 @@ func (b *book) load(ops []*ledger.Op, at int64) *ledger.Page {
 			if r := b.open[id]; r != nil && r.Workspace == op.Workspace {
 				page.Open[id] = r
 			} else if ending, ok := b.ended[id]; ok {
-				if c := b.calls[id]; c != nil {
+				if c := b.calls[id]; c != nil && ending.Kind == ledger.EventSwept {
 					ending.Swept = c.Reservation()
 				}
 				page.Ended[id] = ending
@@ -199,13 +199,12 @@ func (b *book) keep(page *ledger.Page, changes *ledger.Changes) error {
 	}
 	b.events = append(b.events, changes.Events...)
 	for i := range changes.Calls {
-		if c := &changes.Calls[i]; b.ended[c.ID].Kind == ledger.EventSwept {
-			row := &ledger.Call{ID: c.ID, Workspace: c.Workspace, Key: c.Key, At: c.At, Model: c.Model, ClientID: c.ClientID}
-			if err := row.DecodeInto(c.Encode()); err != nil {
-				return fmt.Errorf("store call %s: %w", c.ID, err)
-			}
-			b.calls[c.ID] = row
+		c := &changes.Calls[i]
+		row := &ledger.Call{ID: c.ID, Workspace: c.Workspace, Key: c.Key, Outcome: c.Outcome, At: c.At, Model: c.Model, ClientID: c.ClientID}
+		if err := row.DecodeInto(c.Encode()); err != nil {
+			return fmt.Errorf("store call %s: %w", c.ID, err)
 		}
+		b.calls[c.ID] = row
 	}
 	for _, q := range changes.Quarters {
 		at := quarterOf{q.Workspace, q.Key, q.Quarter}
@@ -244,7 +243,7 @@ func (b *book) nextExpiry() int64 {
 }
 
 // verify recomputes the counters with the ledger's own verifier (RES-7).
-func (b *book) verify() []ledger.Difference {
+func (b *book) verify() ([]ledger.Difference, ledger.VerifyCounts) {
 	v := ledger.NewVerifier(b.last)
 	for c, s := range b.counters {
 		v.Counter(c, s)
@@ -255,7 +254,11 @@ func (b *book) verify() []ledger.Difference {
 	for i := range b.events {
 		v.Event(&b.events[i])
 	}
-	return v.Differences()
+	for _, c := range b.calls {
+		v.Call(c)
+	}
+	list := v.Differences()
+	return list, v.Counts()
 }
 
 // stored is what comes back of a state that was written to a row.

@@ -65,8 +65,9 @@ type configuration struct {
 	budgets  []budget
 }
 
-// budget is a limit with fixed windows. It becomes a check here until limits of
-// that family are compiled elsewhere; the ledger's side of it is the real one.
+// budget is a limit with fixed windows, or a rate rule. It becomes a check here
+// whatever the families that are compiled elsewhere do; the ledger's side of it is
+// the real one.
 type budget struct {
 	id     string
 	metric ledger.Metric
@@ -75,6 +76,8 @@ type budget struct {
 	window window.Spec
 	perKey bool
 	model  string // narrowed to it: a candidate's own check
+	// rule: its window slides. An input rule asks for the input estimate alone.
+	rule bool
 }
 
 func (c *configuration) workspace() *tenant.Workspace { return c.snapshot.Workspace }
@@ -113,6 +116,16 @@ func drawBudgets(random *rand.Rand) []budget {
 		{id: "day", metric: ledger.Spend, mode: ledger.Observe, amount: cents(500), window: day},
 		{id: "soft", metric: ledger.Spend, mode: ledger.Track, amount: cents(10), window: window.Spec{Length: minute}, perKey: true},
 		{id: "dear", metric: ledger.Spend, mode: ledger.Reserve, amount: cents(50), window: window.Spec{Length: 10 * minute}, model: modelName(1)},
+		{
+			id: "requests", metric: ledger.Requests, mode: ledger.Take, amount: []int64{5, 60, 120, 150}[random.IntN(4)],
+			window: window.Spec{Length: minute}, perKey: true, rule: true,
+		},
+		{id: "rate", metric: ledger.Tokens, mode: ledger.Take, amount: 4000 + random.Int64N(90_000), window: window.Spec{Length: 7 * minute}, rule: true},
+		{id: "input", metric: ledger.Input, mode: ledger.Take, amount: 3000 + random.Int64N(20_000), window: window.Spec{Length: 10 * second}, rule: true},
+		{
+			id: "sent", metric: ledger.Requests, mode: ledger.Take, amount: 1 + random.Int64N(20), window: window.Spec{Length: hour},
+			model: modelName(1), rule: true,
+		},
 	}
 }
 
@@ -171,6 +184,13 @@ func (c *configuration) budgetChecks(key *tenant.Key, model string) []ledger.Che
 			Counter: ledger.Counter{Workspace: c.workspace().ID, Limit: "budget." + b.id, Epoch: 1},
 			Kind:    ledger.KindFixed, Mode: b.mode, Wants: b.metric, Charges: b.metric, Amount: b.amount, Window: b.window,
 			Code: fault.BudgetExceeded, Name: b.id, Scope: "workspace", Origin: "script",
+		}
+		if b.rule {
+			check.Kind, check.Code = ledger.KindSliding, fault.RateLimited
+			check.Charges = ledger.Tokens
+			if b.metric == ledger.Requests {
+				check.Charges = ledger.MetricNone
+			}
 		}
 		if b.perKey {
 			check.Counter.Subject, check.Scope = key.ID, "key"

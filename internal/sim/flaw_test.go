@@ -84,7 +84,7 @@ func flaws() map[string]struct {
 				e.Spend, e.Tokens, e.Charges = 0, 0, nil
 				c.Quarters = nil
 			})
-		}, "what is sent is charged, what is not is not"),
+		}, "what is sent is charged, what is not is not", "nobody is refused without a reason"),
 		"a worst case is not stored": store(func(_ *ledger.Page, c *ledger.Changes) {
 			for _, r := range c.Opened {
 				r.Worst = ledger.Amounts{}
@@ -112,12 +112,28 @@ func flaws() map[string]struct {
 		"spend is not seen": load(each(ledger.KindFixed, func(s *ledger.State) { s.Settled /= 2 }), "no limit is passed", "settled is what events charged"),
 		"a bucket refills at twice its rate": load(each(ledger.KindBucket, func(s *ledger.State) { s.Deficit -= s.Deficit / 3 }),
 			"no interval has more than its bucket gives"),
+		"rules are not seen": load(each(ledger.KindSliding, func(s *ledger.State) { s.Sliding = nil }), "no limit is passed", "the books balance"),
+		"a bucket is off by one": store(func(p *ledger.Page, c *ledger.Changes) {
+			for _, at := range c.Counters {
+				if s := p.Counters[at]; s.Kind == ledger.KindBucket {
+					s.Deficit++
+				}
+			}
+		}, "the books balance"),
+		"a window is off by one": store(func(p *ledger.Page, c *ledger.Changes) {
+			for _, at := range c.Counters {
+				if s := p.Counters[at]; s.Sliding != nil && len(s.Sliding.Marks) > 0 {
+					s.Sliding.Marks[0].Units++
+				}
+			}
+		}, "the books balance", "nobody is refused without a reason"),
+		"a call is not written":     store(func(_ *ledger.Page, c *ledger.Changes) { c.Calls = nil }, "the books balance"),
 		"old configurations decide": load(func(p *ledger.Page) { p.Generations = nil }, "no decision on an old configuration"),
 	}
 }
 
 func TestABrokenBookIsFoundAndItsScriptShrunk(t *testing.T) {
-	const seeds, steps, longest = 40, 800, 12
+	const seeds, steps, longest = 40, 800, 16
 	for name, damaged := range flaws() {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(seeds) {

@@ -71,6 +71,7 @@ func (f *flow) excess(now int64) string {
 // buckets. The estimate of tokens is corrected both ways (RUN-1): only what
 // comes back has to be known here, more debt is never too little.
 func (a *audit) returned(row *ledger.Reservation, events []ledger.Event) {
+	a.leave(row, events)
 	undone := len(events) > 0 && events[0].Kind == ledger.EventUndone
 	tokens := int64(0)
 	for i := range events {
@@ -92,6 +93,7 @@ func (a *audit) returned(row *ledger.Reservation, events []ledger.Event) {
 
 // corrected is returned for the usage that came after a sweep.
 func (a *audit) corrected(row *ledger.Reservation, events []ledger.Event) {
+	a.amend(row, events)
 	for i := range row.Holds {
 		h := &row.Holds[i]
 		if h.Kind == ledger.KindBucket && h.Charges != ledger.MetricNone && events[0].Tokens < 0 {

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
@@ -50,7 +51,12 @@ func (a *audit) take(row *ledger.Reservation, moved bool) {
 			}
 		}
 	}
+	a.enter(row)
 	a.rows[row.ID], a.admitted[row.ID] = row, row
+}
+
+func holdsOn(row *ledger.Reservation, c ledger.Counter) bool {
+	return slices.ContainsFunc(row.Holds, func(h ledger.Hold) bool { return h.Counter == c })
 }
 
 // judge holds an admission against every check that it passed, by the audit's
@@ -70,8 +76,8 @@ func (a *audit) judge(op *ledger.Op, r *ledger.Result, moved *ledger.Reservation
 	for _, list := range [2][]ledger.Check{op.Checks, c.Checks} {
 		for i := range list {
 			check := &list[i]
-			if moved != nil && (check.Wants == ledger.Requests || check.Wants == ledger.Slots) {
-				continue // counted once, at admission (ORD-4)
+			if moved != nil && (check.Wants == ledger.Requests || check.Wants == ledger.Slots) && holdsOn(moved, check.Counter) {
+				continue // counted once (ORD-4)
 			}
 			if why := a.objection(check, c, in); why != "" {
 				a.fail("no limit is passed", "%s was admitted against %s of %s: %s", r.Reservation.ID, check.Name, check.Scope, why)
@@ -120,6 +126,8 @@ func (a *audit) objection(check *ledger.Check, c *ledger.Candidate, at int64) st
 	case ledger.KindFunds:
 		used -= a.credits[check.Counter]
 		amount = check.Credit
+	case ledger.KindSliding:
+		used, held = a.pane(check.Counter).sum(a.passed, check.Window.Length), 0
 	case ledger.KindBucket:
 		return ""
 	default:
@@ -161,6 +169,10 @@ func (a *audit) refusal(op *ledger.Op, r *ledger.Result) {
 	c := &ledger.Candidate{}
 	if len(op.Candidates) > 0 {
 		c = &op.Candidates[r.Candidate]
+	}
+	if check.Kind == ledger.KindSliding {
+		a.slack(check, c)
+		return
 	}
 	if a.objection(check, c, a.d.at) == "" {
 		a.fail("nobody is refused without a reason", "%s was refused by %s of %s: used %d, held %d, wanted %d, amount %d",

@@ -33,7 +33,7 @@ func seeds(t *testing.T) uint64 {
 }
 
 func TestSeedsKeepEveryInvariant(t *testing.T) {
-	// BUD-2, CAP-1 to CAP-3, RUN-1, RUN-3, RES-1 to RES-5, RES-7, RES-8, RES-10,
+	// BUD-2, CAP-1 to CAP-3, RUN-1, RUN-3, RAT-1, RES-1 to RES-5, RES-7, RES-8, RES-10,
 	// BAL-2, BAL-3, BAL-6, ORD-1, ORD-2, ORD-4 and ENGINE 6, 7, 9, 13.
 	var all sim.Tally
 	for seed := range seeds(t) {
@@ -69,7 +69,7 @@ func cameAcross(t *testing.T, all *sim.Tally) {
 	}
 	for _, code := range []string{
 		"apikey_inactive", "insufficient_balance", "model_not_found", "day_limit_reached", "seven_day_limit_reached", "budget_exceeded",
-		"api_key_rpm_exceeded", "api_key_tpm_exceeded", "api_key_concurrency_exceeded", "workspace_rpm_exceeded", "workspace_concurrency_exceeded",
+		"api_key_rpm_exceeded", "api_key_tpm_exceeded", "api_key_concurrency_exceeded", "workspace_rpm_exceeded", "workspace_concurrency_exceeded", "rate_limited",
 	} {
 		if all.RefusedBy[code] == 0 {
 			t.Errorf("nobody was refused by %s", code)
