@@ -81,6 +81,12 @@ func (f *KeyResetFields) UnmarshalJSON(text []byte) error {
 	return receive(text, (*plain)(f), &f.raw)
 }
 
+// UnmarshalJSON is for encoding/json.
+func (f *AdjustFields) UnmarshalJSON(text []byte) error {
+	type plain AdjustFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
 func receive(text []byte, fields any, raw *[]byte) error {
 	_ = json.Unmarshal(text, fields) // the strict reader tells what is wrong
 	*raw = bytes.Clone(text)

@@ -95,6 +95,7 @@ func bindAll(api huma.API, s *Service) {
 	bind(api, OpUsage, s.Usage)
 	bind(api, OpRequestList, s.RequestList)
 	bind(api, OpRequestShow, s.RequestShow)
+	bind(api, OpRequestAdjust, s.RequestAdjust)
 	bind(api, OpVerify, s.Verify)
 	bind(api, OpPriceList, s.PriceList)
 	bind(api, OpPriceShow, s.PriceShow)

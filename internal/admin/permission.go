@@ -32,6 +32,7 @@ const (
 	OpUsage           Op = "usage.show"
 	OpRequestList     Op = "requests.list"
 	OpRequestShow     Op = "requests.show"
+	OpRequestAdjust   Op = "requests.adjust"
 	OpVerify          Op = "verify.run"
 	OpPriceList       Op = "prices.list"
 	OpPriceShow       Op = "prices.show"
@@ -94,6 +95,7 @@ var operations = []Operation{
 	{OpUsage, Viewer, http.MethodGet, "/usage", "Sum up usage"},
 	{OpRequestList, Viewer, http.MethodGet, "/requests", "List requests"},
 	{OpRequestShow, Viewer, http.MethodGet, "/requests/{id}", "Explain a request"},
+	{OpRequestAdjust, Admin, http.MethodPost, "/requests/{id}/adjust", "Say what an ended request cost instead of what it was charged"},
 	{OpVerify, System, http.MethodPost, "/verify", "Recompute every counter from its events"},
 	{OpPriceList, Viewer, http.MethodGet, "/prices", "List prices"},
 	{OpPriceShow, Viewer, http.MethodGet, "/prices/model", "Show the price of a model"},

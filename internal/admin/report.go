@@ -139,6 +139,25 @@ type RequestShowRequest struct {
 	ID string `path:"id" doc:"X-Weir-Request-Id"`
 }
 
+// RequestAdjustRequest says what an ended request cost instead of what it was
+// charged (SPEC RES-9). Sending it again with the same IdempotencyKey books
+// nothing more.
+type RequestAdjustRequest struct {
+	ID             string `path:"id" doc:"X-Weir-Request-Id"`
+	IdempotencyKey string `header:"Idempotency-Key"`
+	Body           AdjustFields
+}
+
+// AdjustFields are what the request cost and used in all. What is left out stays
+// as it was charged.
+type AdjustFields struct {
+	Spend  Option[string] `json:"spend,omitzero" doc:"dollars, a decimal string; 0 takes the whole charge back"`
+	Tokens Option[int64]  `json:"tokens,omitzero"`
+	Reason string         `json:"reason" doc:"why; 1 to 500 bytes, kept with the entry"`
+
+	raw []byte
+}
+
 // RequestAnswer explains one request: every check in its order with what it
 // saw, the estimate, the price and the charge (SPEC ADM-7).
 type RequestAnswer struct {
@@ -156,6 +175,7 @@ type RequestAnswer struct {
 	Price      *PriceView    `json:"price,omitempty" doc:"absent when the row is not in force any more"`
 	End        *EndView      `json:"end,omitempty"`
 	Events     []EventView   `json:"events"`
+	Replayed   bool          `json:"replayed,omitempty" doc:"of an adjustment: this Idempotency-Key came before"`
 }
 
 // CheckView is one limit as the decision saw it. Figures are in the limit's own

@@ -92,3 +92,8 @@ func (c *Client) RateLimitReset(ctx context.Context, r admin.RateLimitResetReque
 func (c *Client) KeyReset(ctx context.Context, r admin.KeyResetRequest) (admin.KeyLimitsAnswer, error) {
 	return call[admin.KeyResetRequest, admin.KeyLimitsAnswer](ctx, c, admin.OpKeyReset, r)
 }
+
+// RequestAdjust says what a request cost instead of what it was charged.
+func (c *Client) RequestAdjust(ctx context.Context, r admin.RequestAdjustRequest) (admin.RequestAnswer, error) {
+	return call[admin.RequestAdjustRequest, admin.RequestAnswer](ctx, c, admin.OpRequestAdjust, r)
+}
