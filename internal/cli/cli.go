@@ -33,6 +33,10 @@ type grammar struct {
 	Check     checkCmd     `cmd:"" group:"Run" help:"Check a configuration file and say what is in it."`
 	Key       keyCmd       `cmd:"" group:"Administer" help:"Make, show and change API keys."`
 	Fund      fundCmd      `cmd:"" group:"Administer" help:"Show a workspace's funds, or change them."`
+	Budget    budgetCmd    `cmd:"" group:"Administer" help:"List, make and change budgets; raise or reset one."`
+	RateLimit rateLimitCmd `cmd:"" aliases:"rule" group:"Administer" help:"List, make and change rate limits; reset one."`
+	Plan      planCmd      `cmd:"" group:"Administer" help:"List, make and change plans, the limits that keys share."`
+	Adjust    adjustCmd    `cmd:"" group:"Administer" help:"Say what a request cost instead of what it was charged."`
 	Limits    limitsCmd    `cmd:"" group:"Administer" help:"Show every limit of a key: used, held, left, and when it resets."`
 	Prices    pricesCmd    `cmd:"" group:"Administer" help:"Show prices, or price a usage."`
 	Usage     usageCmd     `cmd:"" group:"Look" help:"Report spend, tokens and requests."`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/internal/admin"
 	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/money"
 )
 
 type explainCmd struct {
@@ -204,6 +205,24 @@ func explainCharge(r *admin.RequestAnswer) string {
 	case "running":
 		return "still running"
 	default:
-		return "charged " + usd(first(r.Spend, "0"))
+		return "charged " + usd(first(r.Spend, "0")) + explainCorrected(r)
 	}
+}
+
+// explainCorrected is what the request costs with its corrections.
+func explainCorrected(r *admin.RequestAnswer) string {
+	var total money.Nanos
+	corrected := false
+	for i := range r.Events {
+		spend, err := money.ParseSignedUSD(first(r.Events[i].Spend, "0"))
+		sum, ok := total.Add(spend)
+		if err != nil || !ok {
+			return ""
+		}
+		total, corrected = sum, corrected || r.Events[i].Kind == "correction"
+	}
+	if !corrected {
+		return ""
+	}
+	return "; with its corrections it costs " + usd(total.String())
 }

@@ -19,6 +19,7 @@ type keyCmd struct {
 	Show    keyShowCmd    `cmd:"" help:"Show one key."`
 	Set     keySetCmd     `cmd:"" help:"Change a key: only what is given changes."`
 	Rotate  keyRotateCmd  `cmd:"" help:"Give a key a new secret; its limits and what they have counted stay."`
+	Reset   keyResetCmd   `cmd:"" help:"Set to zero what the open windows of a key's caps and budgets have used."`
 	Disable keyDisableCmd `cmd:"" help:"Refuse a key's requests until it is enabled again."`
 	Enable  keyEnableCmd  `cmd:"" help:"Let a disabled key in again."`
 	Delete  keyDeleteCmd  `cmd:"" help:"Retire a key. What it used stays in the reports."`
@@ -30,6 +31,9 @@ type keyFlags struct {
 	Team            *string  `placeholder:"NAME" help:"Team that its use counts for."`
 	Project         *string  `placeholder:"NAME" help:"Project that its use counts for."`
 	User            *string  `placeholder:"NAME" help:"User that its use counts for."`
+	Plan            *string  `placeholder:"NAME" help:"Plan whose limits apply too; an empty text: none."`
+	AttributeUsers  *string  `placeholder:"WORD" help:"Its requests may name their user: header, body or never."`
+	RequireUser     *bool    `negatable:"" help:"Refuse requests that name no user."`
 	Allow           []string `placeholder:"MODEL" help:"Model, alias or route that it may call, or prefix/*; repeatable. Without: all."`
 	AllowNone       bool     `xor:"allow" help:"It may call no model."`
 	AllowAll        bool     `xor:"allow" help:"It may call every model, whatever the template says."`
@@ -41,6 +45,7 @@ type keyFlags struct {
 	RPM             *int64   `name:"rpm" placeholder:"N" help:"Requests a minute; 0: unlimited."`
 	TPM             *int64   `name:"tpm" placeholder:"N" help:"Tokens a minute; 0: unlimited."`
 	Concurrency     *int64   `placeholder:"N" help:"Requests in flight; 0: unlimited."`
+	CountCached     *bool    `negatable:"" help:"Count cache reads in tokens a minute, the default; --no-count-cached leaves them out."`
 }
 
 // given is a flag's value when it was given.
@@ -54,15 +59,11 @@ func given[T any](value *T) admin.Option[T] {
 func (f *keyFlags) fields() admin.KeyFields {
 	k := admin.KeyFields{
 		Team: given(f.Team), Project: given(f.Project), User: given(f.User), MaxOutputTokens: given(f.MaxOutputTokens),
-		ExpiresAt: given(f.Expires),
+		ExpiresAt: given(f.Expires), Plan: given(f.Plan), AttributeUsers: given(f.AttributeUsers), RequireUser: given(f.RequireUser),
+		AllowedModels: allow(f.Allow, f.AllowNone, f.AllowAll),
 	}
-	switch {
-	case f.AllowNone:
-		k.AllowedModels = admin.Some([]string{})
-	case f.AllowAll:
-		k.AllowedModels = admin.Null[[]string]()
-	case len(f.Allow) > 0:
-		k.AllowedModels = admin.Some(f.Allow)
+	if f.AttributeUsers != nil && *f.AttributeUsers == "never" {
+		k.AttributeUsers = admin.Null[string]()
 	}
 	if f.Expires != nil && *f.Expires == "never" {
 		k.ExpiresAt = admin.Null[string]()
@@ -70,8 +71,10 @@ func (f *keyFlags) fields() admin.KeyFields {
 	if f.DayCap != nil || f.SevenDayCap != nil || f.ThirtyDayCap != nil {
 		k.Caps = admin.Some(admin.CapFields{Day: given(f.DayCap), SevenDay: given(f.SevenDayCap), ThirtyDay: given(f.ThirtyDayCap)})
 	}
-	if f.RPM != nil || f.TPM != nil || f.Concurrency != nil {
-		k.Limits = admin.Some(admin.RunFields{RPM: given(f.RPM), TPM: given(f.TPM), Concurrency: given(f.Concurrency)})
+	if f.RPM != nil || f.TPM != nil || f.Concurrency != nil || f.CountCached != nil {
+		k.Limits = admin.Some(admin.RunFields{
+			RPM: given(f.RPM), TPM: given(f.TPM), Concurrency: given(f.Concurrency), CountCached: given(f.CountCached),
+		})
 	}
 	return k
 }
@@ -104,6 +107,7 @@ func (c *keyListCmd) Run(s *session) error {
 			{"team", left},
 			{"project", left},
 			{"user", left},
+			{"plan", left},
 			{"day", point},
 			{"7 days", point},
 			{"30 days", point},
@@ -133,7 +137,7 @@ func (c *keyListCmd) Run(s *session) error {
 
 func keyRow(k *admin.KeyAnswer) []string {
 	return []string{
-		k.Name, k.ID, dots(k.Prefix), k.Status, k.Team, k.Project, k.User,
+		k.Name, k.ID, dots(k.Prefix), k.Status, k.Team, k.Project, k.User, k.Plan,
 		usd(k.Caps.Day), usd(k.Caps.SevenDay), usd(k.Caps.ThirtyDay),
 		runLimit(k.Limits.RPM), runLimit(k.Limits.TPM), runLimit(k.Limits.Concurrency),
 	}
@@ -203,6 +207,20 @@ func (c *keyRotateCmd) Run(s *session) error {
 	})
 }
 
+type keyResetCmd struct {
+	keyName
+	reasonFlags
+}
+
+func (c *keyResetCmd) Run(s *session) error {
+	return c.with(s, func(a *asked) error {
+		answer, err := a.KeyReset(s.ctx, admin.KeyResetRequest{
+			Key: c.Key, IdempotencyKey: c.IdempotencyKey, Body: admin.KeyResetFields{Reason: c.Reason},
+		})
+		return show(a, answer, err, writeLimits)
+	})
+}
+
 type keyDisableCmd struct{ keyName }
 
 func (c *keyDisableCmd) Run(s *session) error {
@@ -259,6 +277,10 @@ func writeKey(w io.Writer, k *admin.KeyAnswer) error {
 	add("team", k.Team, from("team"))
 	add("project", k.Project, from("project"))
 	add("user", k.User, from("user"))
+	add("plan", k.Plan, from("plan"))
+	if k.AttributeUsers != "" || k.RequireUser {
+		add("users", users(k), first(from("attribute_users"), from("require_user")))
+	}
 	add("models", allowed(k.AllowedModels), from("allowed_models"))
 	if k.MaxOutputTokens != nil {
 		add("max output", count(*k.MaxOutputTokens)+" tokens", from("max_output_tokens"))
@@ -274,6 +296,15 @@ func writeKey(w io.Writer, k *admin.KeyAnswer) error {
 	}
 	add("changed", instant(k.UpdatedAt), "version "+strconv.FormatInt(k.Version, 10))
 	return t.write(w)
+}
+
+// users says where a key's requests name their users.
+func users(k *admin.KeyAnswer) string {
+	text := map[string]string{"header": "named by requests", "body": "named by requests, in their body too"}[k.AttributeUsers]
+	if k.RequireUser {
+		text = first(text, "the key's own") + ", required"
+	}
+	return text
 }
 
 func allowed(models *[]string) string {

@@ -22,6 +22,7 @@ func writeLimits(w io.Writer, k *admin.KeyLimitsAnswer) error {
 	t := &table{empty: "no limit applies to this key", columns: []column{
 		{"limit", left},
 		{"of", left},
+		{"on", left},
 		{"window", left},
 		{"amount", point},
 		{"used", point},
@@ -31,7 +32,7 @@ func writeLimits(w io.Writer, k *admin.KeyLimitsAnswer) error {
 		{"from", left},
 	}}
 	for _, l := range k.Limits {
-		t.add(l.Name, l.Scope, l.Window, figure(l.Metric, l.Amount), figure(l.Metric, l.Used), nonzero(l.Metric, l.Held),
+		t.add(l.Name, l.Scope, first(l.Model, l.Provider), l.Window, figure(l.Metric, l.Amount), figure(l.Metric, l.Used), nonzero(l.Metric, l.Held),
 			figure(l.Metric, l.Remaining), instant(l.ResetsAt), l.Origin)
 	}
 	return t.write(w)

@@ -112,6 +112,9 @@ func writeFlags(out *strings.Builder, flags []*kong.Flag) {
 	out.WriteString("| flag | default | meaning |\n|---|---|---|\n")
 	for _, flag := range flags {
 		name := "--" + flag.Name
+		if flag.Tag != nil && flag.Tag.Negatable != "" {
+			name = "--[no-]" + flag.Name
+		}
 		if flag.Short != 0 {
 			name = fmt.Sprintf("-%c, %s", flag.Short, name)
 		}

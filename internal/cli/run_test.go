@@ -69,6 +69,12 @@ func TestTablesShowWhatTheServerAnswers(t *testing.T) {
 		{"settled", "explain 0199", "GET /api/v1/requests/0199"},
 		{"refused", "explain 0199", "GET /api/v1/requests/0199"},
 		{"verified", "verify", "POST /api/v1/verify"},
+		{"budgets", "budget list", "GET /api/v1/models/budgets"},
+		{"rate_limits", "rate-limit list", "GET /api/v1/models/rate-limits"},
+		{"rate_limits", "rule list", "GET /api/v1/models/rate-limits"},
+		{"plans", "plan list", "GET /api/v1/plans"},
+		{"adjusted", "adjust 0199 --spend 0.01 --reason bill", "POST /api/v1/requests/0199/adjust"},
+		{"limits", "key reset ci --reason bill", "POST /api/v1/keys/ci/reset"},
 		{"prices", "prices list gpt", "GET /api/v1/prices"},
 		{"price", "prices show gpt-5", "GET /api/v1/prices/model"},
 		{"cost", "prices cost gpt-5 --input 1000", "POST /api/v1/prices/cost"},
@@ -148,7 +154,8 @@ func TestAWrongCommandLineExitsWithTwo(t *testing.T) {
 	r := &recorded{t: t}
 	for _, args := range []string{
 		"nonsense", "key", "key create", "key create a b", "key show", "usage --by colour", "fund adjust --amount=-1",
-		"requests --limit x", "prices cost m --input many", "explain", "verify --nonsense", "key create a --allow-none --allow-all",
+		"requests --limit x", "prices cost m --input many", "explain", "budget raise b --usd 5",
+		"budget raise b --reason r", "budget create b --usd 5 --tokens 5", "budget reset b", "adjust r --reason r", "adjust r --spend 1", "rate-limit reset r", "verify --nonsense", "key create a --allow-none --allow-all",
 	} {
 		code, stdout, stderr := r.weir(strings.Fields(args)...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "weir: ") {
@@ -163,12 +170,23 @@ func TestAWrongCommandLineExitsWithTwo(t *testing.T) {
 // A change says what is given and nothing else (KEY-4): 0 and null are values.
 func TestAChangeSaysOnlyWhatIsGiven(t *testing.T) {
 	for args, want := range map[string]string{
-		"key set k --day-cap 5":                      `{"caps":{"day":"5"}}`,
-		"key set k --day-cap 0 --rpm 0":              `{"caps":{"day":"0"},"limits":{"rpm":0}}`,
-		"key set k --allow-none":                     `{"allowed_models":[]}`,
-		"key set k --allow-all --expires never":      `{"allowed_models":null,"expires_at":null}`,
-		"key set k --allow a --allow b/* --name new": `{"name":"new","allowed_models":["a","b/*"]}`,
-		"key set k --max-output-tokens 9 --user u":   `{"user":"u","max_output_tokens":9}`,
+		"key set k --day-cap 5":                                                    `{"caps":{"day":"5"}}`,
+		"key set k --day-cap 0 --rpm 0":                                            `{"caps":{"day":"0"},"limits":{"rpm":0}}`,
+		"key set k --allow-none":                                                   `{"allowed_models":[]}`,
+		"key set k --allow-all --expires never":                                    `{"allowed_models":null,"expires_at":null}`,
+		"key set k --allow a --allow b/* --name new":                               `{"name":"new","allowed_models":["a","b/*"]}`,
+		"key set k --max-output-tokens 9 --user u":                                 `{"user":"u","max_output_tokens":9}`,
+		"key set k --plan p --attribute-users never":                               `{"plan":"p","attribute_users":null}`,
+		"key set k --no-require-user":                                              `{"require_user":false}`,
+		"key set k --no-count-cached":                                              `{"limits":{"count_cached":false}}`,
+		"budget create b --scope org --usd 500 --period month --warn 80 --warn 90": `{"name":"b","scope":"org","metric":"spend","limit_usd":"500","period":"month","warn_percent":[80,90]}`,
+		"budget create b --scope user --tokens 9 --window 1h --no-count-cached":    `{"name":"b","scope":"user","metric":"tokens","limit":9,"window":"1h","count_cached":false}`,
+		"budget update b --each --no-warn --enforcement soft":                      `{"subject":null,"warn_percent":null,"enforcement":"soft"}`,
+		"budget raise b --usd 5 --reason r":                                        `{"amount_usd":"5","reason":"r"}`,
+		"budget reset b --subject ada --reason r":                                  `{"subject":"ada","reason":"r"}`,
+		"rate-limit update r --no-enabled --limit 9":                               `{"limit":9,"enabled":false}`,
+		"plan update p --allow-all --max-output-tokens 0":                          `{"allowed_models":null,"max_output_tokens":0}`,
+		"adjust r --tokens 0 --reason r":                                           `{"tokens":0,"reason":"r"}`,
 	} {
 		var body []byte
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
