@@ -88,6 +88,10 @@ func TestTheFilesLimitsBoundWhatTheyName(t *testing.T) {
 				t.Errorf("owner of %+v", b)
 			}
 		}
+		_, err = w.BudgetReset(ctx, system, admin.BudgetResetRequest{ID: "hourly", Body: admin.ResetFields{Reason: "r"}})
+		if err != nil {
+			t.Errorf("the workspace's own goes first: %v", err)
+		}
 		actions := map[string]bool{}
 		for _, e := range w.audits() {
 			actions[e.Action] = true

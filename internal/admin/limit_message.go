@@ -53,13 +53,13 @@ type BudgetCreateRequest struct {
 
 // BudgetUpdateRequest changes what its body gives.
 type BudgetUpdateRequest struct {
-	ID   string `path:"id" doc:"id, or the name of one that no key or plan owns"`
+	ID   string `path:"id" doc:"id, or a name that no other budget has"`
 	Body BudgetFields
 }
 
 // BudgetRequest names one budget.
 type BudgetRequest struct {
-	ID string `path:"id" doc:"id, or the name of one that no key or plan owns"`
+	ID string `path:"id" doc:"id, or a name that no other budget has"`
 }
 
 // BudgetAnswer is one budget with its live use (SPEC BUD-1, BR-051).
@@ -201,14 +201,14 @@ type ResetFields struct {
 // BudgetRaiseRequest raises a budget for its current window. Sending it again
 // with the same IdempotencyKey raises it no further.
 type BudgetRaiseRequest struct {
-	ID             string `path:"id" doc:"id, or the name of one that no key or plan owns"`
+	ID             string `path:"id" doc:"id, or a name that no other budget has"`
 	IdempotencyKey string `header:"Idempotency-Key"`
 	Body           RaiseFields
 }
 
 // BudgetResetRequest sets what a budget's window has used to zero.
 type BudgetResetRequest struct {
-	ID             string `path:"id" doc:"id, or the name of one that no key or plan owns"`
+	ID             string `path:"id" doc:"id, or a name that no other budget has"`
 	IdempotencyKey string `header:"Idempotency-Key"`
 	Body           ResetFields
 }

@@ -29,16 +29,43 @@ var words = map[string]string{KindPlan: "plan", KindBudget: "budget", KindRateLi
 // idPrefix begins the ids of a kind's objects: key_, pla_, bud_, rat_.
 func idPrefix(kind string) string { return kind[:3] + "_" }
 
-// find finds an object of the workspace by id, else by name; retired ones too.
+// find finds an object of the workspace by id, else by name; retired ones too. A
+// name among all budgets is one that no key or plan owns.
 func (s *Service) find(ctx context.Context, c *scope, kind, ref string) (store.Object, error) {
 	object, err := s.Objects.Object(ctx, c.object.ID, kind, ref)
 	if errors.Is(err, store.ErrNotFound) {
 		object, err = s.Objects.ByName(ctx, c.object.ID, kind, ref)
 	}
+	if errors.Is(err, store.ErrNotFound) && kind == KindBudget {
+		object, err = s.budgetNamed(ctx, c, ref)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		err = fault.New(fault.NotFound, "there is no such %s in workspace %s", words[kind], c.workspace.Name)
 	}
 	return object, err
+}
+
+// budgetNamed finds a budget of a key or plan by its own name, when no other
+// has it.
+func (s *Service) budgetNamed(ctx context.Context, c *scope, name string) (store.Object, error) {
+	var found store.Object
+	err := s.each(ctx, c.object.ID, KindBudget, func(o store.Object) error {
+		b, err := decodeBudget(&o)
+		switch {
+		case err != nil:
+			return err
+		case b.Name != name:
+			return nil
+		case found.ID != "":
+			return fault.New(fault.Conflict, "several budgets are named %s: say which by its id, %s or %s", document.Quote(name), found.ID, o.ID)
+		}
+		found = o
+		return nil
+	})
+	if err == nil && found.ID == "" {
+		err = store.ErrNotFound
+	}
+	return found, err
 }
 
 // live is find without those that are retired.

@@ -93,7 +93,7 @@ func (c *budgetCreateCmd) Run(s *session) error {
 
 // budgetName is the argument of commands about one budget.
 type budgetName struct {
-	Budget string `arg:"" help:"Its id, or the name of one that no key or plan owns."`
+	Budget string `arg:"" help:"Its id, or a name that no other budget has."`
 	reach
 }
 

@@ -44,7 +44,7 @@ type rateLimitListCmd struct {
 
 func (c *rateLimitListCmd) Run(s *session) error {
 	return c.with(s, func(a *asked) error {
-		answer, err := a.RateLimitList(s.ctx, admin.RateLimitListRequest{Cursor: c.Cursor, Limit: c.page.Limit})
+		answer, err := a.RateLimitList(s.ctx, admin.RateLimitListRequest{Cursor: c.Cursor, Limit: c.Limit})
 		return show(a, answer, err, writeRateLimits)
 	})
 }
