@@ -450,3 +450,25 @@ func TestWhatWasNotEstimatedIsChargedToItsAdmission(t *testing.T) {
 	}
 	expectBalanced(t, b, start+second)
 }
+
+func TestAfterAClockWasSetBackNobodyElsesUnitsAreGivenBack(t *testing.T) {
+	// RAT-1, ENGINE 7: the first request's units were moved to an earlier instant;
+	// when the clock comes to its admission again, others have that slot.
+	for _, c := range []ledger.Check{rule1(ledger.Requests), rule1(ledger.Tokens)} {
+		b, w := newBook(), wants(0, 50, 0)
+		first := expect(t, b.one(start+hour, admit(1, w, c)), ledger.Admitted).Reservation
+		look(b, start, c)
+		expect(t, b.one(start+hour, admit(2, w, c)), ledger.Admitted)
+		expect(t, b.one(start+hour, end(ledger.Undo, first)), ledger.Done)
+		expectRefusal(t, b.one(start+hour, admit(3, w, c)), "rate_limited")
+		expectBalanced(t, b, start+hour)
+	}
+}
+
+// rule1 is a rule that one request of 50 tokens fills.
+func rule1(metric ledger.Metric) ledger.Check {
+	if metric == ledger.Requests {
+		return sliding(metric, 1, minute)
+	}
+	return sliding(metric, 60, minute)
+}
