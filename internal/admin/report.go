@@ -248,7 +248,7 @@ type ChargeView struct {
 	Credit  bool   `json:"credit,omitempty"`
 }
 
-// VerifyRequest recomputes every counter of the store from its events (SPEC
+// VerifyRequest recomputes every counter of the store from its records (SPEC
 // RES-7). Progress, if set, hears of it now and then; not over HTTP.
 type VerifyRequest struct {
 	Progress func(VerifyCounts) `json:"-"`
