@@ -89,7 +89,8 @@ func (s *Service) applyOnce(ctx context.Context, actor string, declared []Declar
 	a := &applier{
 		s: s, at: s.Clock.Now(), actor: actor, file: file, homes: map[string]*home{"": {}}, touched: map[objectRef]bool{},
 		gives: map[[3]string]*Declared{}, guards: map[string]store.Edit{}, owners: map[string]string{},
-		out: ApplyAnswer{Created: []string{}, Changed: []string{}, Renamed: []string{}, Rotated: []string{}, Revived: []string{}, Retired: []string{}},
+		bounding: map[string]map[string][]store.Object{},
+		out:      ApplyAnswer{Created: []string{}, Changed: []string{}, Renamed: []string{}, Rotated: []string{}, Revived: []string{}, Retired: []string{}},
 	}
 	if err := a.plan(ctx, declared); err != nil {
 		return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
@@ -119,9 +120,10 @@ type applier struct {
 	actor, file string
 	homes       map[string]*home // by workspace name; "" is what all share
 	touched     map[objectRef]bool
-	gives       map[[3]string]*Declared // who gives a name up (was), by workspace, kind and name
-	guards      map[string]store.Edit   // by workspace id
-	owners      map[string]string       // what owns budgets, by its id: for people
+	gives       map[[3]string]*Declared              // who gives a name up (was), by workspace, kind and name
+	guards      map[string]store.Edit                // by workspace id
+	owners      map[string]string                    // what owns budgets, by its id: for people
+	bounding    map[string]map[string][]store.Object // by workspace: the API's limits, by the key or plan that they bound alone
 	retires     []store.Edit
 	edits       []planned
 	problems    document.Problems

@@ -230,22 +230,30 @@ func (a *applier) leads(h *home, name string) string {
 }
 
 // retireWith retires what the API made to bound a key or plan alone, with it.
+// What the file declared of one is retired as gone, or a problem.
 func (a *applier) retireWith(ctx context.Context, owner *store.Object) error {
 	if owner.Kind != KindKey && owner.Kind != KindPlan {
 		return nil
 	}
-	for _, kind := range []string{KindBudget, KindRateLimit} {
-		err := a.s.each(ctx, owner.Workspace, kind, func(o store.Object) error {
-			if o.Source == SourceFile {
-				return nil // retired as gone, or a problem
-			}
-			bounds, err := boundBy(&o)
-			if err != nil || bounds != owner.ID {
+	bounding, ok := a.bounding[owner.Workspace]
+	if !ok {
+		bounding = map[string][]store.Object{}
+		for _, kind := range []string{KindBudget, KindRateLimit} {
+			err := a.s.each(ctx, owner.Workspace, kind, func(o store.Object) error {
+				bounds, err := boundBy(&o)
+				if err == nil && bounds != "" && o.Source != SourceFile {
+					bounding[bounds] = append(bounding[bounds], o)
+				}
+				return err
+			})
+			if err != nil {
 				return err
 			}
-			return a.retireAlone(o)
-		})
-		if err != nil {
+		}
+		a.bounding[owner.Workspace] = bounding
+	}
+	for _, o := range bounding[owner.ID] {
+		if err := a.retireAlone(o); err != nil {
 			return err
 		}
 	}

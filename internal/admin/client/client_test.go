@@ -114,6 +114,7 @@ func TestEveryWayLeadsToTheSameOperations(t *testing.T) {
 			if err != nil || len(list.Keys) != 1 {
 				t.Errorf("list %+v, %v", list, err)
 			}
+			limited(t, c, made.ID)
 			usage, err := c.Usage(ctx, admin.UsageRequest{By: "key,day", From: "2026-03-01", To: "2026-03-04"})
 			if err != nil || len(usage.By) != 2 {
 				t.Errorf("usage %+v, %v", usage, err)
@@ -123,10 +124,53 @@ func TestEveryWayLeadsToTheSameOperations(t *testing.T) {
 				t.Errorf("verified %+v, %v", verified, err)
 			}
 			entries, err := c.AuditList(ctx, admin.AuditListRequest{})
-			if err != nil || len(entries.Entries) != 3 || len(entries.Entries[0].After) == 0 {
+			if err != nil || len(entries.Entries) != 10 || len(entries.Entries[0].After) == 0 {
 				t.Errorf("audit %+v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// limited makes, changes and shows limits of a key; seven changes are audited.
+func limited(t *testing.T, c *client.Client, key string) {
+	t.Helper()
+	ctx := t.Context()
+	create := admin.BudgetCreateRequest{IdempotencyKey: "once more", Body: admin.BudgetFields{
+		Name: admin.Some("b"), Scope: admin.Some("key"), Subject: admin.Some(key), Metric: admin.Some("spend"),
+		LimitUSD: admin.Some("5"), Period: admin.Some("day"), WarnPercent: admin.Some([]int{80}),
+	}}
+	b, err := c.BudgetCreate(ctx, create)
+	if again, other := c.BudgetCreate(ctx, create); err != nil || other != nil || again.ID != b.ID || !again.Replayed || b.Limit != 5_000_000 {
+		t.Fatalf("budget %+v, %v, %v", b, err, other)
+	}
+	b, err = c.BudgetUpdate(ctx, admin.BudgetUpdateRequest{ID: b.ID, Body: admin.BudgetFields{Limit: admin.Some(int64(6_000_000)), WarnPercent: admin.Null[[]int]()}})
+	if err != nil || b.LimitUSD != "6" || len(b.WarnPercent) != 0 {
+		t.Errorf("changed %+v, %v", b, err)
+	}
+	b, err = c.BudgetRaise(ctx, admin.BudgetRaiseRequest{ID: b.ID, Body: admin.RaiseFields{AmountUSD: admin.Some("1"), Reason: "r"}})
+	if err != nil || b.RemainUSD != "7" {
+		t.Errorf("raised %+v, %v", b, err)
+	}
+	r, err := c.RateLimitCreate(ctx, admin.RateLimitCreateRequest{Body: admin.RateLimitFields{
+		Name: admin.Some("r"), SubjectKind: admin.Some("org"), Metric: admin.Some("requests"), WindowSeconds: admin.Some(int64(60)), Limit: admin.Some(int64(5)),
+	}})
+	if err != nil || r.Remaining == nil || *r.Remaining != 5 {
+		t.Errorf("rate limit %+v, %v", r, err)
+	}
+	plan, err := c.PlanCreate(ctx, admin.PlanCreateRequest{Body: admin.PlanFields{Name: admin.Some("p"), AllowedModels: admin.Some([]string{})}})
+	if err != nil || plan.AllowedModels == nil || len(*plan.AllowedModels) != 0 {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	if k, err := c.KeyUpdate(ctx, admin.KeyUpdateRequest{Key: key, Body: admin.KeyFields{Plan: admin.Some("p"), AttributeUsers: admin.Some("header")}}); err != nil || k.Plan != "p" {
+		t.Errorf("key %+v, %v", k, err)
+	}
+	if view, err := c.KeyReset(ctx, admin.KeyResetRequest{Key: key, Body: admin.KeyResetFields{Reason: "r"}}); err != nil || len(view.Limits) < 2 {
+		t.Errorf("limits %+v, %v", view, err)
+	}
+	budgets, err := c.BudgetList(ctx, admin.BudgetListRequest{})
+	rules, other := c.RateLimitList(ctx, admin.RateLimitListRequest{})
+	if err != nil || other != nil || len(budgets.Budgets) != 1 || len(rules.RateLimits) != 1 {
+		t.Errorf("lists %+v, %+v, %v, %v", budgets, rules, err, other)
 	}
 }
 
