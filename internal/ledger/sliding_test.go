@@ -472,3 +472,14 @@ func rule1(metric ledger.Metric) ledger.Check {
 	}
 	return sliding(metric, 60, minute)
 }
+
+func TestFullAgainIsWhereTheReadingAfterATakingEnds(t *testing.T) {
+	// RAT-3.
+	for _, c := range []ledger.Check{rule1(ledger.Requests), rule1(ledger.Tokens), sliding(ledger.Input, 60, day)} {
+		b, at := newBook(), start+12_345_678
+		expect(t, b.one(at, admit(1, wants(0, 50, 0), c)), ledger.Admitted)
+		if have, want := look(b, at, c).ResetsAt, c.FullAgain(at); have != want {
+			t.Errorf("%s: full again at %d, said %d", c.Wants, have, want)
+		}
+	}
+}
