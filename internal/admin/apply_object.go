@@ -286,6 +286,9 @@ func (a *applier) checkReferences(ctx context.Context) error {
 		if err := a.checkModels(name, h, models); err != nil {
 			return err
 		}
+		if err := a.checkSet(ctx, name, h, changed, gone); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (s *Service) buildBudget(ctx context.Context, c *scope, o *store.Object, n 
 		o.Epoch++
 	}
 	o.Name, o.Body = budget.ObjectName(b.Owner, b.Name), body
-	return nil
+	return s.compiles(ctx, c, o)
 }
 
 // readBudget reads what a request says of a budget over the values that it has.

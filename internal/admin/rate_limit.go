@@ -123,7 +123,7 @@ func (s *Service) buildRule(ctx context.Context, c *scope, o *store.Object, n *d
 		o.Epoch++
 	}
 	o.Name, o.Body = next.Name, body
-	return nil
+	return s.compiles(ctx, c, o)
 }
 
 // readRule reads what a request says of a rule over the values that it has.

@@ -30,7 +30,7 @@ func Rate(readings []ledger.Reading, admitted bool, at int64) (h RateHeaders, ok
 		case !admitted:
 		case r.Check.Kind == ledger.KindSliding:
 			used = sum(used, r.Wanted)
-			reset = max(reset, r.Check.Window.Length)
+			reset = max(reset, r.Check.FullAgain(at)-at)
 		default:
 			used = sum(used, r.Wanted)
 			reset = sum(reset, refillMicros(r.Wanted, limit))
