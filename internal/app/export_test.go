@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weirhq/weir/internal/gateway"
@@ -38,4 +39,15 @@ func (s *Server) OpenUntil(ctx context.Context) (ends []int64, err error) {
 		})
 	})
 	return ends, err
+}
+
+// Outbox lists the notices that the book has written, the first first.
+func (s *Server) Outbox(ctx context.Context) ([]ledger.Notice, error) {
+	book, ok := any(s.core.book).(interface {
+		Outbox(ctx context.Context) ([]ledger.Notice, error)
+	})
+	if !ok {
+		return nil, errors.New("the book cannot list its notices")
+	}
+	return book.Outbox(ctx)
 }
