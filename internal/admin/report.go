@@ -165,6 +165,7 @@ type RequestAnswer struct {
 	EndedAt    string        `json:"ended_at,omitempty"`
 	Door       string        `json:"door,omitempty"`
 	ModelSent  string        `json:"model_sent,omitempty"`
+	KeyUser    string        `json:"key_user,omitempty" doc:"the key's own user, where the request named another"`
 	Stream     bool          `json:"stream,omitempty"`
 	Message    string        `json:"message,omitempty" doc:"of a refusal by the model policy"`
 	Generation int64         `json:"generation" doc:"of the configuration that decided"`

@@ -113,6 +113,7 @@ func (out *RequestAnswer) readNotes(call *store.Call) error {
 			return fmt.Errorf("read the note of %s: %w", call.ID, err)
 		}
 		out.Door, out.ModelSent, out.Stream, out.Message = n.Door, n.Model, n.Stream, n.Message
+		out.KeyUser = n.KeyUser
 		out.Estimate = &EstimateView{
 			TextBytes: n.TextBytes, Messages: n.Messages, Tools: n.Tools, Images: n.Images, InputTokens: n.InputTokens,
 			OutputTokens: n.OutputBound, Completions: n.Completions, Worst: usd(n.WorstNanos),

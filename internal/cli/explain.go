@@ -62,12 +62,21 @@ func explainHead(r *admin.RequestAnswer) *table {
 	add("at", instant(r.At))
 	add("ended", instant(r.EndedAt))
 	add("key", first(r.KeyName, r.Key))
-	add("user", r.User)
+	add("user", explainUser(r))
 	add("team", r.Team)
 	add("project", r.Project)
 	add("model", explainModel(r))
 	add("client's id", r.ClientID)
 	return t
+}
+
+// explainUser names who was charged, and the key's own user beside another one
+// that the request named (SPEC KEY-7).
+func explainUser(r *admin.RequestAnswer) string {
+	if r.KeyUser == "" {
+		return r.User
+	}
+	return r.User + ", named in place of " + r.KeyUser
 }
 
 func explainModel(r *admin.RequestAnswer) string {
