@@ -44,6 +44,7 @@ var families = []struct {
 	{"gateway", adapter},
 	{"wire", adapter},
 	{"store", adapter},
+	{"spool", adapter},
 	{"admin", adapter},
 	{"notify", adapter},
 	{"console", adapter},
