@@ -114,6 +114,13 @@ func (b *book) running() int {
 	return n
 }
 
+// rows counts all of them, tombstones too.
+func (b *book) rows() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open)
+}
+
 func (b *book) set(script func([]*ledger.Op) (error, bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

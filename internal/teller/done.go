@@ -4,6 +4,7 @@ package teller
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weirhq/weir/internal/ledger"
 )
@@ -12,7 +13,7 @@ import (
 // failed batch of several is run again one by one, so that one bad operation
 // does not refuse the others; when the outcome is unknown they are marked Again.
 func (m *Machine) Done(b *Batch, results []ledger.Result, err error, now int64) []Completion {
-	m.running = false
+	m.running, m.stalled, b.ended = false, false, true
 	for _, e := range b.entries {
 		e.running = false
 	}
@@ -22,13 +23,15 @@ func (m *Machine) Done(b *Batch, results []ledger.Result, err error, now int64) 
 	if err != nil {
 		return m.failed(b, err, now)
 	}
+	m.keep.forgo()
 	if b.probe {
-		// Half open: it answers; one more failure closes the lane again, unless
-		// a batch of several succeeds first.
-		m.closed, m.failures = false, max(0, m.limits.Failures-2)
+		m.probed(b, now)
 		return nil
 	}
 	m.failures, m.pause = 0, 0
+	if slices.ContainsFunc(results, func(r ledger.Result) bool { return r.Verdict == ledger.Admitted || r.Verdict == ledger.Done }) {
+		m.wroteAt = now
+	}
 	var out []Completion
 	for i, e := range b.entries {
 		out = m.decided(out, e, &results[i], now)
@@ -39,6 +42,8 @@ func (m *Machine) Done(b *Batch, results []ledger.Result, err error, now int64) 
 // decided handles one operation's result.
 func (m *Machine) decided(out []Completion, e *entry, r *ledger.Result, now int64) []Completion {
 	switch {
+	case e.calledOff:
+		return out // answered, and its undoing is on its way
 	case r.Verdict == ledger.Carry:
 		e.op = e.op.Carried(r)
 		e.tries++
@@ -68,7 +73,7 @@ func (m *Machine) decided(out []Completion, e *entry, r *ledger.Result, now int6
 func (m *Machine) failed(b *Batch, err error, now int64) []Completion {
 	if b.probe {
 		m.shut(now)
-		return nil
+		return m.refuseAll(fmt.Errorf("%w: %w", ErrUnavailable, err))
 	}
 	if m.unknown(err) {
 		for _, e := range b.entries {
@@ -77,13 +82,14 @@ func (m *Machine) failed(b *Batch, err error, now int64) []Completion {
 			e.op = &again
 		}
 	}
-	if len(b.entries) > 1 {
+	entries := slices.DeleteFunc(b.entries, func(e *entry) bool { return e.calledOff })
+	if len(entries) != 1 {
 		m.failures++
-		m.singles = append(m.singles, b.entries...)
+		m.singles = append(m.singles, entries...)
 		return nil
 	}
 	// What has failed alone before says nothing of the book.
-	e := b.entries[0]
+	e := entries[0]
 	if e.alone == 0 {
 		m.failures++
 	}
@@ -105,9 +111,11 @@ func (m *Machine) failed(b *Batch, err error, now int64) []Completion {
 	return append(out, m.refuseAll(fmt.Errorf("%w: %w", ErrUnavailable, err))...)
 }
 
-// shut closes the lane until a probe is answered, waiting longer each time.
+// shut closes the lane until a probe is answered, waiting longer each time. What
+// is to be applied must survive until then.
 func (m *Machine) shut(now int64) {
-	m.closed = true
+	m.closed, m.asked = true, false
+	m.wantAll()
 	m.pause = min(max(2*m.pause, m.limits.ProbeMicros), m.limits.MaxProbeMicros)
 	m.probeAt = now + m.pause
 }
@@ -118,6 +126,7 @@ func (m *Machine) delay(e *entry, now int64) {
 	pause := m.limits.ProbeMicros << min(e.tries, 16)
 	e.notBefore = now + min(pause, m.limits.MaxProbeMicros)
 	m.delayed = append(m.delayed, e)
+	m.keep.want(e)
 }
 
 // refuseAll answers every admission that waits; settlements among the singles
@@ -147,10 +156,10 @@ func (m *Machine) refuseAll(err error) []Completion {
 }
 
 // refuse answers an admission with an error. If an earlier sending of it may
-// have happened, that is undone.
+// have happened, that is undone, whatever becomes of this process.
 func (m *Machine) refuse(out []Completion, e *entry, err error) []Completion {
 	if e.op.Again && e.op.Verb == ledger.Admit {
-		m.settlements.push(&entry{op: undoing(e.op, nil), settles: true, queuedAt: e.queuedAt})
+		m.undo(e)
 	}
 	return m.answer(out, e, ledger.Result{}, err)
 }
@@ -159,7 +168,8 @@ func (m *Machine) answer(out []Completion, e *entry, r ledger.Result, err error)
 	if e.ticket != 0 {
 		delete(m.waiting, e.ticket)
 	}
-	return append(out, Completion{Ticket: e.ticket, Op: e.op, Result: r, Err: err})
+	m.keep.end(e, err == nil)
+	return append(out, Completion{Ticket: e.ticket, Op: e.op, Result: r, Err: err, Kept: e.keeping == keepDone})
 }
 
 // undoing is the operation that gives back all that an admission took: of the

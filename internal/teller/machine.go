@@ -16,7 +16,8 @@ type Limits struct {
 	// Admissions is the most that wait for a lane; then it is busy. A workspace
 	// may fill a quarter of it, or three quarters while nobody else waits.
 	Admissions int
-	// Settlements is where Post begins to block. Nothing is ever dropped.
+	// Settlements is where Post begins to block; those in the spool do not
+	// count. Nothing is ever dropped.
 	Settlements int
 	// LingerMicros is how long a batch of settlements alone waits for an
 	// admission to ride with: nobody waits for a settlement, and otherwise the
@@ -92,6 +93,7 @@ type Batch struct {
 	Ops     []*ledger.Op
 	entries []*entry
 	probe   bool
+	ended   bool
 }
 
 // Completion answers one ticket: with a result, or with an error.
@@ -100,6 +102,8 @@ type Completion struct {
 	Op     *ledger.Op // as it was decided
 	Result ledger.Result
 	Err    error
+	// Kept: nobody has applied it, and it is in the spool.
+	Kept bool
 }
 
 // entry is one operation on its way.
@@ -113,6 +117,10 @@ type entry struct {
 	notBefore int64 // of a settlement that waits to be sent again
 	running   bool
 	gone      bool // nobody waits for the answer any more
+	calledOff bool // and its undoing is queued
+	applied   bool // or given up: it has been answered
+	keeping   keeping
+	key       uint64 // in the spool
 }
 
 // settles tells which verbs end something: they are never refused, and nobody
@@ -146,8 +154,13 @@ type Machine struct {
 	retried  bool // a delayed settlement had its turn; the others are next
 	failures int  // in a row
 	closed   bool
+	stalled  bool
 	probeAt  int64
 	pause    int64
+	asked    bool  // to probe a book that has not shown lately that it writes
+	wroteAt  int64 // when it last did
+
+	keep keep
 }
 
 // NewMachine is an empty lane. unknown tells whether after an error the batch
@@ -165,15 +178,18 @@ func NewMachine(limits Limits, unknown func(error) bool) *Machine {
 func (m *Machine) Enqueue(op *ledger.Op, ticket Ticket, now int64) error {
 	e := &entry{op: op, ticket: ticket, settles: settles(op.Verb), queuedAt: now}
 	if e.settles {
-		if m.Backlog() >= m.limits.Settlements {
+		if m.Backlog()-m.keep.kept >= m.limits.Settlements {
 			return ErrFull
 		}
 		m.settlements.push(e)
+		if !m.Healthy() {
+			m.keep.want(e)
+		}
 	} else {
 		switch {
 		case m.stopping:
 			return ErrStopped
-		case m.closed:
+		case !m.Healthy():
 			return ErrUnavailable
 		case !m.room(op.Workspace):
 			return ErrBusy
@@ -231,7 +247,10 @@ func (m *Machine) Next(now int64) (*Batch, int64) {
 		if wait := m.probeAt - now; wait > 0 && wait <= m.pause { // else: due, or the clock was set back
 			return nil, m.probeAt
 		}
-		return m.run(&Batch{probe: true, Ops: []*ledger.Op{{Verb: ledger.Read, Workspace: probeWorkspace}}}), 0
+		return m.run(newProbe(now)), 0
+	}
+	if m.asked {
+		return m.run(newProbe(now)), 0
 	}
 	if e := m.single(now); e != nil {
 		return m.run(&Batch{entries: []*entry{e}}), 0
@@ -240,8 +259,9 @@ func (m *Machine) Next(now int64) (*Batch, int64) {
 	waits := len(m.carried) > 0 || m.admissions.n > 0
 	if !waits && m.settlements.len() > 0 && m.settlements.len() < m.limits.Batch && !m.stopping {
 		first := m.settlements.first()
-		if until := first.queuedAt + m.limits.LingerMicros; now >= first.queuedAt && now < until {
-			return nil, min(until, m.soonest())
+		until, due := first.queuedAt+m.limits.LingerMicros, m.soonest()
+		if now >= first.queuedAt && now < until && now < due {
+			return nil, min(until, due)
 		}
 	}
 	if !waits && m.settlements.len() == 0 {
@@ -249,9 +269,6 @@ func (m *Machine) Next(now int64) (*Batch, int64) {
 	}
 	return m.run(m.gather()), 0
 }
-
-// probeWorkspace is nobody's: a probe reads nothing but that the book answers.
-const probeWorkspace = "weir.probe"
 
 // single is the next operation that has to run alone.
 func (m *Machine) single(now int64) *entry {
@@ -319,7 +336,7 @@ func (m *Machine) Idle() bool {
 }
 
 // Healthy tells whether the lane admits.
-func (m *Machine) Healthy() bool { return !m.closed }
+func (m *Machine) Healthy() bool { return !m.closed && !m.stalled }
 
 // Stop refuses admissions from now on, those that wait too, and lets
 // settlements drain.

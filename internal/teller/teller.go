@@ -45,11 +45,17 @@ type Options struct {
 	// OutcomeUnknown tells whether a batch may have happened though Apply
 	// failed. Default: always so, see NewMachine.
 	OutcomeUnknown func(error) bool
+	// Stall is how long a batch may take before those who wait for the lane are
+	// refused. Default DefaultStall.
+	Stall time.Duration
 	// Inline lets Submit run the batch on its own goroutine while the lane does
 	// nothing: a lone caller waits for two hand-overs less. It is for books that
 	// wait for nobody but their disk: meanwhile Submit does not look at its ctx.
 	Inline bool
-	Hooks  Hooks
+	// Spool keeps settlements while the book fails. Without one they wait in
+	// memory alone.
+	Spool Spool
+	Hooks Hooks
 }
 
 // Hooks tell an observer what no caller sees. They are called on a lane's way
@@ -66,6 +72,14 @@ type Hooks struct {
 	// DeadLetter: a settlement found no reservation, or breaks a bound. It was
 	// not booked, and is not sent again.
 	DeadLetter func(op *ledger.Op, verdict ledger.Verdict)
+	// Spooled: the spool keeps so many more settlements. Others, if any, wait in
+	// memory alone, for the reason that err tells.
+	Spooled func(kept, others int, err error)
+	// Undropped: the spool still keeps what has been applied; it comes back at
+	// the next start and is answered Already.
+	Undropped func(n int, err error)
+	// Left: at the stop so many settlements were not applied and are in the spool.
+	Left func(n int)
 }
 
 // Teller gathers operations into batches. It is safe for concurrent use.
@@ -78,6 +92,7 @@ type Teller struct {
 	stop    sync.Once
 	ctx     context.Context // of the book's calls: a caller that goes away cancels nothing
 	cancel  context.CancelFunc
+	spooler spooler
 }
 
 // lane is one Machine and those who wait for it.
@@ -94,6 +109,9 @@ type lane struct {
 	ended   bool
 	busy    bool // a batch is under way
 	parked  bool // run waits for the end of a batch that somebody else runs
+	probed  chan struct{}
+	// spoolFailed: the spool could not take all; the next failed batch tries again.
+	spoolFailed bool
 }
 
 // waiter is one operation whose answer somebody wants. The lane's lock covers
@@ -110,7 +128,10 @@ func New(book Book, options Options) *Teller {
 	if options.Clock == nil {
 		options.Clock = clock.System()
 	}
-	t := &Teller{book: book, options: options, seed: maphash.MakeSeed()}
+	if options.Stall <= 0 {
+		options.Stall = DefaultStall
+	}
+	t := &Teller{book: book, options: options, seed: maphash.MakeSeed(), spooler: spooler{wake: make(chan struct{}, 1)}}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	for i := range min(max(options.Lanes, 1), MaxLanes) {
 		l := &lane{
@@ -118,6 +139,7 @@ func New(book Book, options Options) *Teller {
 			wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		}
 		l.room = sync.NewCond(&l.mu)
+		l.machine.keep.on = options.Spool != nil
 		t.lanes = append(t.lanes, l)
 	}
 	return t
@@ -128,6 +150,7 @@ func (t *Teller) Start() {
 	for _, l := range t.lanes {
 		t.work.Go(func() { t.run(l) })
 	}
+	t.startSpooler()
 }
 
 func (t *Teller) lane(workspace string) *lane {
@@ -207,6 +230,7 @@ func (t *Teller) enqueue(l *lane, op *ledger.Op, w *waiter) (Ticket, error) {
 			if !t.options.Inline || settles(op.Verb) {
 				l.poke() // who submits inline looks himself
 			}
+			t.wakeSpooler(l)
 			return ticket, nil
 		}
 		if !errors.Is(err, ErrFull) {
@@ -226,19 +250,6 @@ func (l *lane) poke() {
 	case l.wake <- struct{}{}:
 	default: // it will look anyway
 	}
-}
-
-// Healthy tells whether every lane admits.
-func (t *Teller) Healthy() bool {
-	for _, l := range t.lanes {
-		l.mu.Lock()
-		healthy := l.machine.Healthy() && !l.ended
-		l.mu.Unlock()
-		if !healthy {
-			return false
-		}
-	}
-	return true
 }
 
 // Stop refuses admissions, those that wait too, and returns when all
@@ -267,21 +278,45 @@ func (t *Teller) Stop(ctx context.Context) error {
 		<-drained
 	}
 	t.cancel()
-	left := 0
+	t.spooler.work.Wait()
+	lost, left := 0, 0
 	for _, l := range t.lanes {
-		l.mu.Lock()
-		l.ended = true
-		abandoned := l.machine.Abandon(ErrStopped)
-		left += len(abandoned)
-		told := l.answer(abandoned)
-		l.room.Broadcast()
-		l.mu.Unlock()
-		t.tell(told)
+		n, kept := t.abandon(l)
+		lost, left = lost+n, left+kept
 	}
-	if left > 0 {
-		return fmt.Errorf("stop the teller: %d settlements were not applied: %w", left, context.Cause(ctx))
+	if told := t.options.Hooks.Left; told != nil && left > 0 {
+		told(left)
+	}
+	if lost > 0 {
+		return fmt.Errorf("stop the teller: %d settlements were not applied: %w", lost, context.Cause(ctx))
 	}
 	return nil
+}
+
+// abandon ends a lane: what it could not apply goes to the spool.
+func (t *Teller) abandon(l *lane) (lost, kept int) {
+	l.mu.Lock()
+	l.ended = true
+	l.machine.wantAll()
+	taken := l.machine.keep.take()
+	l.mu.Unlock()
+	t.keep(l, taken)
+	l.mu.Lock()
+	abandoned := l.machine.Abandon(ErrStopped)
+	for i := range abandoned {
+		switch c := &abandoned[i]; {
+		case c.Kept:
+			kept++
+		case c.Op.Verb != ledger.Renew && c.Op.Verb != ledger.Sweep: // the next start does these anyway
+			lost++
+		}
+	}
+	told := l.answer(abandoned)
+	l.tellProbed()
+	l.room.Broadcast()
+	l.mu.Unlock()
+	t.tell(told)
+	return lost, kept
 }
 
 // run drives one lane until it is stopped and idle, or given up.
@@ -376,7 +411,9 @@ func (t *Teller) wait(l *lane, stop chan struct{}, micros int64) (stopped bool) 
 func (t *Teller) apply(l *lane, batch *Batch) {
 	hooks := &t.options.Hooks
 	began := t.options.Clock.Now()
+	watch := time.AfterFunc(t.options.Stall, func() { t.stalled(l, batch) })
 	results, err := t.book.Apply(t.ctx, batch.Ops)
+	watch.Stop()
 	now := t.options.Clock.Now()
 	if err != nil && hooks.Failed != nil {
 		hooks.Failed(len(batch.Ops), err)
@@ -387,10 +424,20 @@ func (t *Teller) apply(l *lane, batch *Batch) {
 	healthy := l.machine.Healthy()
 	completions := l.machine.Done(batch, results, err, now)
 	changed := l.machine.Healthy() != healthy
+	if taken := l.machine.keep.take(); len(taken) > 0 {
+		// Before anybody is answered: no answer may say that nothing is charged
+		// while only this process knows how to call it off (ENGINE 6).
+		l.mu.Unlock()
+		t.keep(l, taken)
+		l.mu.Lock()
+	}
+	drops := l.machine.keep.drops()
 	told := l.answer(completions)
+	l.tellProbed()
 	l.busy = false
 	l.room.Broadcast()
 	l.mu.Unlock()
+	t.drop(drops)
 	if changed && hooks.Closed != nil {
 		hooks.Closed(l.number, healthy)
 	}
