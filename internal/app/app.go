@@ -43,6 +43,8 @@ type hooks struct {
 	writeTimeout time.Duration
 	// every is how often the background work looks for something to do.
 	every time.Duration
+	// settle is how long a stop waits for a store that takes no settlements.
+	settle time.Duration
 }
 
 // Server is a running program.
@@ -127,7 +129,9 @@ func load(o Options) (*config.File, error) {
 
 // build joins the data plane.
 func (s *Server) build() {
-	metrics := observe.NewMetrics(Version(), s.core.teller.Healthy)
+	metrics := observe.NewMetrics(Version(), observe.Sources{
+		StoreUp: s.core.teller.Healthy, Spooled: s.core.inSpool, Unspooled: s.core.unspooled.Load,
+	})
 	s.core.metrics = metrics
 	s.transports = gateway.NewTransports()
 	var chat gateway.Protocol = openAIChat{}
@@ -254,10 +258,10 @@ func (s *Server) stop(ctx context.Context) error {
 		s.log.Error("requests did not end with their connections; the next start charges their worst case")
 	}
 	s.quit() // reservations of running requests were kept until here
-	failed = errors.Join(failed, s.core.teller.Stop(ctx))
+	failed = errors.Join(failed, s.core.stopTeller(ctx))
 	s.background.Wait() // a post of its own could wait for the teller until now
 	s.transports.Close()
-	failed = errors.Join(failed, s.core.book.Close())
+	failed = errors.Join(failed, s.core.closeStore())
 	select {
 	case s.ended <- failed:
 	default:

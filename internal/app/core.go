@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
+	"time"
 
 	"github.com/weirhq/weir/internal/admin"
 	"github.com/weirhq/weir/internal/clock"
@@ -17,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/observe"
 	"github.com/weirhq/weir/internal/price"
+	"github.com/weirhq/weir/internal/spool"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/memory"
 	"github.com/weirhq/weir/internal/store/sqlite"
@@ -43,19 +46,30 @@ type core struct {
 	admin     *admin.Service
 	metrics   *observe.Metrics
 	process   string
+	log       *slog.Logger
+
+	spool          *spool.Spool // nil: the store keeps nothing either
+	unspooled      atomic.Int64 // settlements that the spool could not take
+	settlePatience time.Duration
 }
 
+// settlePatience is how long a stop waits for a store that takes no settlements.
+const settlePatience = 10 * time.Second
+
 func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logger) (_ *core, err error) {
-	c := &core{clock: o.Clock, process: processID()}
+	c := &core{clock: o.Clock, process: processID(), log: log, settlePatience: settlePatience}
+	if o.hooks.settle > 0 {
+		c.settlePatience = o.hooks.settle
+	}
 	if c.clock == nil {
 		c.clock = clock.System()
 	}
-	if c.book, err = openBook(ctx, file, o, c.clock, log); err != nil {
+	if err = c.openStore(ctx, file, o); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.book.Close())
+			err = errors.Join(err, c.closeStore())
 		}
 	}()
 	prices, err := price.Load()
@@ -65,12 +79,7 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	if c.directory, err = directory.New(ctx, c.book, c.clock, prices); err != nil {
 		return nil, err
 	}
-	c.teller = teller.New(c.book, teller.Options{
-		OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
-		Now:            c.book.Now,
-		Inline:         true, // both books wait for nobody but the disk
-		Hooks:          tellerHooks(log),
-	})
+	c.teller = c.newTeller()
 	c.teller.Start()
 	_, durable := file.Process.StorePath()
 	c.admin = admin.New(admin.Options{
@@ -78,31 +87,57 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 		Prices: prices, Clock: c.clock, Durable: durable, Store: file.Process.Store, Version: Version(),
 	})
 	if err := c.admin.EnsureDefault(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("make the default workspace: %w", err), c.teller.Stop(ctx))
+		return nil, errors.Join(fmt.Errorf("make the default workspace: %w", err), c.stopTeller(ctx))
 	}
 	return c, nil
 }
 
-func openBook(ctx context.Context, file *config.File, o Options, c clock.Clock, log *slog.Logger) (book, error) {
+// openStore opens the store; one that lasts has its spool applied before
+// anything that is open is taken for a dead process's (ENGINE 9).
+func (c *core) openStore(ctx context.Context, file *config.File, o Options) error {
 	path, durable := file.Process.StorePath()
 	if !durable {
-		options := memory.Options{Clock: c}
+		options := memory.Options{Clock: c.clock}
 		_, _ = rand.Read(options.Secret[:]) // never fails since Go 1.24
-		return memory.New(options), nil
+		c.book = memory.New(options)
+		return nil
 	}
 	b, err := sqlite.Open(ctx, sqlite.Options{
-		Path: path, Clock: c, AcceptClock: o.AcceptClock,
-		OnClockStep:  func(s store.ClockStep) { log.Error("the clock stepped", "from", s.From, "to", s.To) },
-		OnFlushError: func(err error) { log.Error("refusal records could not be written", "error", err) },
+		Path: path, Clock: c.clock, AcceptClock: o.AcceptClock,
+		OnClockStep:  func(s store.ClockStep) { c.log.Error("the clock stepped", "from", s.From, "to", s.To) },
+		OnFlushError: func(err error) { c.log.Error("refusal records could not be written", "error", err) },
+		BeforeSweep: func(b *sqlite.Book) (err error) {
+			if c.spool, err = openSpool(path, file.Process.Bounds.MaxSpoolBytes, c.log); err != nil {
+				return err
+			}
+			return applySpool(ctx, b, c.spool, c.log)
+		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open the store %s: %w", path, err)
+		if c.spool != nil {
+			err = errors.Join(err, c.spool.Close())
+		}
+		return fmt.Errorf("open the store %s: %w", path, err)
 	}
+	c.book = b
 	b.Start()
 	if r := b.Recovery(); r.Swept > 0 {
-		log.Warn("requests that a dead process left open were charged at their worst case", "count", r.Swept, "nanos", r.SpendNanos)
+		c.log.Warn("requests that a dead process left open were charged at their worst case", "count", r.Swept, "nanos", r.SpendNanos)
 	}
-	return b, nil
+	return nil
+}
+
+func (c *core) newTeller() *teller.Teller {
+	o := teller.Options{
+		OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
+		Now:            c.book.Now,
+		Inline:         true, // both books wait for nobody but the disk
+		Hooks:          tellerHooks(c.log),
+	}
+	if c.spool != nil {
+		o.Spool, o.Hooks.Spooled = c.spool, c.spooled
+	}
+	return teller.New(c.book, o)
 }
 
 // processID names this process in reservations.
@@ -123,7 +158,7 @@ func (c *core) adminToken(ctx context.Context, configured string) (made string, 
 
 // close settles what is queued, then closes the store.
 func (c *core) close(ctx context.Context) error {
-	return errors.Join(c.teller.Stop(ctx), c.book.Close())
+	return errors.Join(c.stopTeller(ctx), c.closeStore())
 }
 
 // tellerHooks logs what no caller sees. A dead letter is a charge that found no
@@ -133,8 +168,14 @@ func tellerHooks(log *slog.Logger) teller.Hooks {
 		Failed: func(ops int, err error) { log.Error("the store refused a batch", "operations", ops, "error", err) },
 		Closed: func(lane int, closed bool) { log.Error("admissions stopped or go on", "lane", lane, "stopped", closed) },
 		Full:   func(lane, queued int) { log.Error("settlements wait for the store", "lane", lane, "queued", queued) },
+		Undropped: func(n int, err error) {
+			log.Warn("settlements are booked and still in the spool; the next start finds them booked", "count", n, "error", err)
+		},
+		Left: func(n int) {
+			log.Warn("the store took no settlements; they are in the spool, and the next start books them", "count", n)
+		},
 		DeadLetter: func(op *ledger.Op, verdict ledger.Verdict) {
-			log.Error("a settlement found no reservation and was not booked", "request_id", op.Reservation.ID.String(), "verdict", int(verdict))
+			log.Error("a settlement found no reservation and was not booked", "request_id", requestOf(op), "verdict", int(verdict))
 		},
 	}
 }

@@ -24,6 +24,9 @@ func (o *Options) Eagerly() { o.hooks.every = 2 * time.Millisecond }
 // Routes lists the routes of the running program's data plane.
 func (s *Server) Routes() []gateway.Route { return s.gateway.Routes() }
 
+// SettleWithin bounds how long a stop waits for the store.
+func (o *Options) SettleWithin(d time.Duration) { o.hooks.settle = d }
+
 // Idly keeps the background work from doing anything by itself.
 func (o *Options) Idly() { o.hooks.every = time.Hour }
 
@@ -51,3 +54,6 @@ func (s *Server) Outbox(ctx context.Context) ([]ledger.Notice, error) {
 	}
 	return book.Outbox(ctx)
 }
+
+// InSpool is how many settlements wait in the spool.
+func (s *Server) InSpool() int { return s.core.inSpool() }

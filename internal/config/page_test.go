@@ -332,7 +332,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 			"reservation_hold": length(p.HoldMicros), "reservation_retention": length(p.RetentionMicros),
 		},
 		{process, "bounds"}: {
-			"max_body_bytes": number(b.MaxBodyBytes), "max_header_bytes": number(b.MaxHeaderBytes), "max_connections": number(b.MaxConnections),
+			"max_body_bytes": number(b.MaxBodyBytes), "max_header_bytes": number(b.MaxHeaderBytes), "max_spool_bytes": number(b.MaxSpoolBytes), "max_connections": number(b.MaxConnections),
 			"header_timeout": length(b.HeaderTimeoutMicros), "body_timeout": length(b.BodyTimeoutMicros),
 			"write_timeout": length(b.WriteTimeoutMicros), "idle_timeout": length(b.IdleTimeoutMicros), "drain_timeout": length(b.DrainMicros),
 		},

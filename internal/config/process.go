@@ -66,6 +66,7 @@ type TLS struct{ Cert, Key string }
 type Bounds struct {
 	MaxBodyBytes        int64 // of a request
 	MaxHeaderBytes      int64 // of a request
+	MaxSpoolBytes       int64 // of the file that settlements wait in while the store is down (SPEC RES-8)
 	MaxConnections      int64 // open at one time, a listener
 	HeaderTimeoutMicros int64 // for a request's headers to arrive
 	BodyTimeoutMicros   int64 // for a request's body to arrive
@@ -89,7 +90,7 @@ func defaultProcess() Process {
 	return Process{
 		Listen: "127.0.0.1:8787", Store: "sqlite:weir.db", LogLevel: "info",
 		Bounds: Bounds{
-			MaxBodyBytes: 32 << 20, MaxHeaderBytes: 64 << 10, MaxConnections: 10_000,
+			MaxBodyBytes: 32 << 20, MaxHeaderBytes: 64 << 10, MaxSpoolBytes: 256 << 20, MaxConnections: 10_000,
 			HeaderTimeoutMicros: 10 * second, BodyTimeoutMicros: 2 * minute,
 			WriteTimeoutMicros: minute, IdleTimeoutMicros: 2 * minute, DrainMicros: 30 * second,
 		},
@@ -133,6 +134,7 @@ func (p *Process) read(r *document.Reader) {
 func (b *Bounds) read(r *document.Reader) {
 	r.Int("max_body_bytes", &b.MaxBodyBytes, 1<<10, 1<<30)
 	r.Int("max_header_bytes", &b.MaxHeaderBytes, 4<<10, 1<<20)
+	r.Int("max_spool_bytes", &b.MaxSpoolBytes, 1<<20, 1<<40)
 	r.Int("max_connections", &b.MaxConnections, 1, 1_000_000)
 	r.Duration("header_timeout", &b.HeaderTimeoutMicros, second, 10*minute)
 	r.Duration("body_timeout", &b.BodyTimeoutMicros, second, hour)

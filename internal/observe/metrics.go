@@ -38,8 +38,18 @@ type definition struct{ name, kind, labels, help string }
 // are for watching; the ledger is what counts.
 const nanosPerDollar = 1e9
 
-// NewMetrics registers every metric. up tells whether the store answers.
-func NewMetrics(version string, up func() bool) *Metrics {
+// Sources are asked when the metrics are read.
+type Sources struct {
+	// StoreUp tells whether the store takes what is written to it.
+	StoreUp func() bool
+	// Spooled is how many settlements are in the spool now, Unspooled how many
+	// it could not take since the process started (RES-8).
+	Spooled   func() int
+	Unspooled func() int64
+}
+
+// NewMetrics registers every metric.
+func NewMetrics(version string, from Sources) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.refused = m.counter("weir_refused_total", "Requests refused by the gateway, by error code and workspace.", "code", "workspace")
 	m.ended = m.counter("weir_requests_total", "Admitted requests that have ended, by how.", "outcome", "model", "workspace")
@@ -53,15 +63,33 @@ func NewMetrics(version string, up func() bool) *Metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, labelled with the version that runs."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.define("weir_build_info", "gauge", "1, labelled with the version that runs.", "version")
-	store := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_store_up", Help: "1 while the store answers, else 0."}, func() float64 {
-		if up() {
-			return 1
-		}
-		return 0
-	})
-	m.define("weir_store_up", "gauge", "1 while the store answers, else 0.")
-	m.registry.MustRegister(m.took, build, store, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.watch(from)
+	m.registry.MustRegister(m.took, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watch registers what is asked for only when the metrics are read.
+func (m *Metrics) watch(from Sources) {
+	for _, w := range []struct {
+		name, kind, help string
+		value            func() float64
+	}{
+		{"weir_store_up", "gauge", "1 while the store answers, else 0.", func() float64 {
+			if from.StoreUp() {
+				return 1
+			}
+			return 0
+		}},
+		{"weir_spool_operations", "gauge", "Settlements in the spool: the store has not taken them yet.", func() float64 { return float64(from.Spooled()) }},
+		{"weir_spool_failures_total", "counter", "Times that a settlement could not be kept in the spool and waited in memory alone.", func() float64 { return float64(from.Unspooled()) }},
+	} {
+		if w.kind == "counter" {
+			m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: w.name, Help: w.help}, w.value))
+		} else {
+			m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: w.name, Help: w.help}, w.value))
+		}
+		m.define(w.name, w.kind, w.help)
+	}
 }
 
 func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the generated page")
 
 func TestTheMetricsPageIsCurrent(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "metrics.md")
-	want := observe.NewMetrics("test", func() bool { return true }).Markdown()
+	want := observe.NewMetrics("test", observe.Sources{}).Markdown()
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -39,7 +39,9 @@ func TestTheMetricsPageIsCurrent(t *testing.T) {
 
 func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 	up := false
-	m := observe.NewMetrics("v1", func() bool { return up })
+	m := observe.NewMetrics("v1", observe.Sources{
+		StoreUp: func() bool { return up }, Spooled: func() int { return 3 }, Unspooled: func() int64 { return 4 },
+	})
 	m.Refused(fault.New(fault.DayLimitReached, "no"), "default")
 	m.Ended(&ledger.Reservation{Model: "m", Workspace: "default"}, &admit.Charged{Cost: 2_500_000_000, Tokens: 7, End: admit.End{Outcome: "ok"}}, time.Second)
 	w := httptest.NewRecorder()
@@ -50,6 +52,8 @@ func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 		`weir_spend_dollars_total{model="m",workspace="default"} 2.5`,
 		`weir_tokens_total{model="m",workspace="default"} 7`,
 		`weir_store_up 0`,
+		`weir_spool_operations 3`,
+		`weir_spool_failures_total 4`,
 	} {
 		if !strings.Contains(w.Body.String(), line) {
 			t.Errorf("metrics lack %s", line)
