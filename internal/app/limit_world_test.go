@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/internal/admin"
 	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/ledger"
 )
 
@@ -166,3 +167,8 @@ func at(t *testing.T, clockTime string) int64 {
 	t.Helper()
 	return instant(t, "2026-07-20T"+clockTime+"Z")
 }
+
+// idle keeps the background work from doing anything by itself; eager makes it
+// look often.
+func idle(o *app.Options)  { o.Idly() }
+func eager(o *app.Options) { o.Eagerly() }
