@@ -30,8 +30,12 @@ func TestAModelWithoutAPriceRunsWhereNoSpendIsLimited(t *testing.T) {
 	}
 	for _, scope := range []string{"org", "team", "project", "user", "key"} {
 		for _, c := range []struct{ metric, enforcement, code string }{
-			{`spend, limit: "1"`, "hard", refused}, {`spend, limit: "1"`, "guard", refused}, {`spend, limit: "1"`, "soft", ""},
-			{"tokens, limit: 10000", "hard", ""}, {"tokens, limit: 10000", "guard", ""}, {"tokens, limit: 10000", "soft", ""},
+			{`spend, limit: "1"`, "hard", refused},
+			{`spend, limit: "1"`, "guard", refused},
+			{`spend, limit: "1"`, "soft", ""},
+			{"tokens, limit: 10000", "hard", ""},
+			{"tokens, limit: 10000", "guard", ""},
+			{"tokens, limit: 10000", "soft", ""},
 		} {
 			cases = append(cases, unpriced{scope + " " + c.metric + " " + c.enforcement, "budgets: [{name: b, scope: " + scope + ", metric: " + c.metric + ", period: day, enforcement: " + c.enforcement + "}]\n", "", c.code})
 		}
