@@ -36,7 +36,7 @@ func TestHowARequestEndsDecidesWhatItCosts(t *testing.T) {
 	models := map[string]string{
 		"whole": "sim?in=20&out=30", "stream": "sim?in=20&out=30", "cached": "sim?in=20&out=30&cached=10",
 		"e400": "sim?status=400", "e429": "sim?status=429&retry=7", "e500": "sim?status=500", "e500usage": "sim?in=20&out=30&status=500&usage=always",
-		"reset": "sim?cut=headers", "reset3": "sim?in=20&out=300&cut=after:3", "cutusage": "sim?in=20&out=30&cut=usage", "end3": "sim?in=20&out=300&end=after:3",
+		"reset": "sim?cut=headers", "reset3": "sim?in=20&out=300&cut=after:3", "cutusage": "sim?in=20&out=30&cut=usage", "end3": "sim?in=20&out=300&end=after:3", "end0": "sim?out=300&end=after:0",
 		"error0": "sim?error=after:0", "error3": "sim?in=20&out=300&error=after:3",
 		"nousage": "sim?in=20&out=30&usage=none", "nullusage": "sim?in=20&out=30&usage=null", "each": "sim?in=20&out=30&usage=each",
 		"negative": "sim?in=20&out=30&usage=negative", "huge": "sim?in=20&out=30&usage=overflow", "string": "sim?in=20&out=30&usage=string", "fraction": "sim?in=20&out=30&usage=fraction",
@@ -77,6 +77,9 @@ func TestHowARequestEndsDecidesWhatItCosts(t *testing.T) {
 		{"reset3", true, 200, "", 11 + 160, "three events of 16 bytes arrived (BR-119, BR-121)"},
 		{"end3", true, 200, "", 11 + 160, "an end without a terminal event is a cut"},
 		{"error3", true, 200, "", 11 + 160, "what was delivered before the error"},
+		{"end3", false, 502, "upstream_invalid", 11 + 160, "48 bytes of the text of a whole answer arrived"},
+		{"end0", false, 502, "upstream_invalid", 0, "nothing of a whole answer arrived"},
+		{"invalid", false, 502, "upstream_invalid", 11 + 400, "the text arrived, in a broken whole answer"},
 		{"cutusage", true, 200, "", 11 + 400, "cut after the output, before the usage"},
 	} {
 		name := c.model

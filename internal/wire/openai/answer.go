@@ -5,15 +5,18 @@ package openai
 import "github.com/weirhq/weir/internal/call"
 
 // Whole reads a complete answer: its usage, the bytes of its output over all
-// choices, the tier that was served. A body that is no JSON object shows
-// nothing. maxTokens is the largest count to believe, ten times the model's
+// choices, the tier that was served. One that breaks off, or is broken, shows
+// the output up to there and nothing else. maxTokens is the largest count to believe, ten times the model's
 // context (USE-1); below 1 means 10^9.
 func (Chat) Whole(body []byte, maxTokens int64) call.Observed {
 	var total tally
-	if r, ok := readChat(body, tokenLimit(maxTokens), &total.report, nil); ok {
-		total.take(&r)
-		total.finished = r.choices > 0 && !r.failed
+	r, ok := readChat(body, tokenLimit(maxTokens), &total.report, nil)
+	if !ok {
+		// It broke off, or is broken: what arrived of the output is charged (RES-4).
+		return call.Observed{OutputBytes: r.outputBytes, OutputSeen: r.output}
 	}
+	total.take(&r)
+	total.finished = r.choices > 0 && !r.failed
 	return total.observed()
 }
 
@@ -91,8 +94,9 @@ type reading struct {
 
 // readChat reads an answer or chunk of chat completions. before is the usage
 // that earlier chunks gave, spans a buffer for the reading's removal. ok is
-// false when text is no JSON object, and then nothing of it counts. Output that
-// stands beside an error is the error's text, which is never output (RES-4).
+// false when text is no JSON object; then nothing of it counts but the output of
+// a whole answer up to there. Output that stands beside an error is the error's
+// text, which is never output (RES-4).
 func readChat(text []byte, limit int64, before *report, spans []span) (r reading, ok bool) {
 	s := scanner{b: text}
 	r.report = *before

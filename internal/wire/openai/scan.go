@@ -127,7 +127,7 @@ func (s *scanner) more(last byte) bool {
 }
 
 // str reads a string: what stands between its quotes, and the length in bytes
-// of what that decodes to.
+// of what that decodes to; of a broken string the length up to there.
 func (s *scanner) str() (raw []byte, size int64) {
 	if s.peek() != '"' {
 		s.fail("expected a string")
@@ -147,19 +147,19 @@ func (s *scanner) str() (raw []byte, size int64) {
 		}
 		if c != '\\' {
 			s.fail("control character in a string")
-			return nil, 0
+			return nil, int64(i - start - saved)
 		}
 		r, width := escape(b[i:])
 		if width == 0 {
 			s.fail("bad escape in a string")
-			return nil, 0
+			return nil, int64(i - start - saved)
 		}
 		saved += width - utf8.RuneLen(r)
 		i += width
 	}
 	s.i = len(b)
 	s.fail("unfinished string")
-	return nil, 0
+	return nil, int64(len(b) - start - saved)
 }
 
 // escape decodes the escape that b begins with; width 0 means a bad one. Half

@@ -254,10 +254,33 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 			t.Errorf("%.80s: got %+v", text, got)
 		}
 	}
-	for _, text := range []string{``, `<html>`, `[]`, `{"choices":[{"message":{"content":"cut`, `{"error":null,"choices":[]}`} {
+	for _, text := range []string{``, `<html>`, `[]`, `{"choices":[{"message":{"role":"assi`, `{"error":null,"choices":[]}`} {
 		if got := (openai.Chat{}).Whole([]byte(text), 0); got.ErrorSeen || got.Finished || got.OutputSeen || got.Reported {
 			t.Errorf("%s: got %+v", text, got)
 		}
+	}
+}
+
+// What arrived of a whole answer is owed, though nobody can read it to its end
+// (RES-4): the output counts up to there, a report in it does not.
+func TestABrokenWholeAnswerShowsItsOutputSoFar(t *testing.T) {
+	for text, bytes := range map[string]int64{
+		`{"choices":[{"message":{"content":"four`:                                                 4,
+		`{"choices":[{"message":{"content":"\u00e9\n`:                                             3,
+		`{"choices":[{"message":{"content":"four\`:                                                4,
+		`{"choices":[{"message":{"content":[{"type":"text","text":"four`:                          4,
+		`{"choices":[{"message":{"content":null,"tool_calls":[{"function":{"name":"fn","arg`:      2,
+		`{"choices":[{"message":{"content":"four"}}],"usage":{"prompt_tokens":5,"completion_toke`: 4,
+		`{"usage":{"prompt_tokens":5,"completion_tokens":7},"choices":[{"message":{"content":"fo`: 2,
+		`{"choices":[{"message":{"content":"four"},"finish_reason":"stop"}]]`:                     4,
+	} {
+		got := openai.Chat{}.Whole([]byte(text), 0)
+		if got.OutputBytes != bytes || !got.OutputSeen || got.Reported || got.Finished || got.ErrorSeen {
+			t.Errorf("%s: got %+v, want %d bytes of output", text, got, bytes)
+		}
+	}
+	if got := (openai.Chat{}).Whole([]byte(`{"choices":[{"message":{"content":"down"},"error":{"message":"do`), 0); got.OutputSeen || got.OutputBytes != 0 {
+		t.Errorf("an error's text is no output, got %+v", got)
 	}
 }
 
