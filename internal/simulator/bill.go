@@ -74,6 +74,7 @@ type Entry struct {
 	Number        int64   `json:"number"` // counts from 1; the answer's X-Request-Id is sim-NUMBER
 	Account       string  `json:"account"`
 	Model         string  `json:"model"`
+	Agent         string  `json:"agent,omitempty"` // User-Agent, which gateways hand on: a client finds its request by it
 	Stream        bool    `json:"stream"`
 	Outcome       Outcome `json:"outcome"`
 	Status        int     `json:"status"` // 0 when no headers were sent
@@ -152,9 +153,9 @@ type ticket struct {
 	ended bool
 }
 
-func (m *meter) arrive(key, model string, stream bool) *ticket {
+func (m *meter) arrive(q *Request) *ticket {
 	at := m.now()
-	t := &ticket{key: lineKey{key, model}}
+	t := &ticket{key: lineKey{q.Key, q.Model}}
 	defer m.lock()()
 	m.numbers++
 	m.totals.Requests++
@@ -162,7 +163,9 @@ func (m *meter) arrive(key, model string, stream bool) *ticket {
 	m.totals.MaxInFlight = max(m.totals.MaxInFlight, m.totals.InFlight)
 	l := m.line(t.key)
 	l.Requests++
-	t.entry = Entry{Number: m.numbers, Account: l.Account, Model: l.Model, Stream: stream, ArrivedMicros: at}
+	t.entry = Entry{
+		Number: m.numbers, Account: l.Account, Model: l.Model, Agent: q.Header.Get("User-Agent"), Stream: q.Stream, ArrivedMicros: at,
+	}
 	return t
 }
 

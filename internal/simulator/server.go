@@ -340,6 +340,6 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, q *Request) (x *
 	if !q.Stream {
 		x.produced = x.plan.choices * x.plan.output
 	}
-	x.ticket = s.meter.arrive(q.Key, q.Model, q.Stream)
+	x.ticket = s.meter.arrive(q)
 	return x, nil
 }
