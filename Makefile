@@ -21,6 +21,10 @@ BENCHTIME ?= 1s
 FUZZTIME ?= 10m
 # Seeds of `make soak`, 2,000 steps each.
 SEEDS ?= 20000
+# Rounds of `make torture`, about 15 seconds each, and the seed of the first:
+# empty is another one each time. A failure says how to repeat its round.
+ROUNDS ?= 12
+SEED ?=
 # Arguments of `make demo`, for example ARGS=--once.
 ARGS ?=
 
@@ -75,6 +79,10 @@ fuzz: ## Every fuzz target for FUZZTIME (10m)
 .PHONY: soak
 soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds
 	@WEIR_SIM_SEEDS=$(SEEDS) go test -timeout 0 -v -run TestSeedsKeepEveryInvariant ./internal/sim
+
+.PHONY: torture
+torture: ## Kill, starve, cut and lie to the real program for ROUNDS (12), audit its books
+	@WEIR_TORTURE_ROUNDS=$(ROUNDS) WEIR_TORTURE_SEED=$(SEED) go test -count=1 -timeout 0 -v -run UnderTorture ./cmd/weir
 
 .PHONY: bench
 bench: ## Every benchmark, BENCHTIME (1s) each

@@ -186,26 +186,36 @@ func buildWeir(t *testing.T) string {
 
 func startWeir(t *testing.T, binary, config string) *weirProcess {
 	t.Helper()
-	p := &weirProcess{binary: binary, config: config, command: exec.Command(binary, "serve", "-c", config)}
-	out, err := p.command.StdoutPipe()
+	p, err := launch(exec.Command(binary, "serve", "-c", config), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.command.Stderr = os.Stderr
-	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { _ = p.command.Process.Kill() }) // it may have ended already
+	p.binary, p.config = binary, config
+	return p
+}
+
+// launch starts a `weir serve` and waits until it says where it listens; one
+// that ends before has been waited for.
+func launch(command *exec.Cmd, stderr io.Writer) (*weirProcess, error) {
+	p := &weirProcess{command: command}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	command.Stderr = stderr
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if address, ok := strings.CutPrefix(lines.Text(), "models"); ok {
 			p.address = strings.TrimPrefix(strings.TrimSpace(address), "http://")
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return p
+			return p, nil
 		}
 	}
-	t.Fatal("weir serve ended before it said where it listens")
-	return nil
+	return nil, fmt.Errorf("weir serve ended before it said where it listens: %w", command.Wait())
 }
 
 // json runs a command against the same configuration and reads its answer.
