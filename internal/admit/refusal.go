@@ -36,6 +36,9 @@ func (p *Plan) Refuse(result *ledger.Result) *fault.Fault {
 	if never := larger(result); never != nil && never.Check != check {
 		f.Message += "; besides, it needs more than the whole " + title(never.Check) + " of " + p.whose(never.Check) + ", so waiting does not help"
 	}
+	if refusal.Reading.Reason == ledger.ReasonLarger && !p.Snapshot.Workspace.HideAmounts {
+		f.Message += p.smaller(result)
+	}
 	f.Details = details(check, &refusal.Reading)
 	f.Details.Subject = p.subject(check)
 	p.retryAdvice(f, result)
@@ -46,6 +49,16 @@ func (p *Plan) Refuse(result *ledger.Result) *fault.Fault {
 		hideAmounts(f)
 	}
 	return f
+}
+
+// smaller tells with which output bound a request that is larger than a whole
+// hard budget would fit now (RUN-2).
+func (p *Plan) smaller(result *ledger.Result) string {
+	bound := p.fits(result, func(c *ledger.Check) bool { return c.Kind == ledger.KindFixed })
+	if bound < 1 {
+		return ""
+	}
+	return fmt.Sprintf("; asking for at most %s of output, it would fit now", counted(bound, "token"))
 }
 
 // retryAdvice sets Retry-After, x-should-retry and X-Weir-Reset.

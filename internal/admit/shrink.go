@@ -19,23 +19,38 @@ const OutputHeader = "X-Weir-Max-Output-Tokens"
 // it as its OutputCap: others may have come in between, so that may be refused
 // too.
 func (p *Plan) Shrunk(result *ledger.Result) (bound int64, ok bool) {
-	if result.Refusal == nil || result.Refusal.Check.Code != fault.BudgetExceeded || result.Candidate >= len(p.Targets) {
+	if result.Refusal == nil || result.Refusal.Check.Code != fault.BudgetExceeded {
 		return 0, false
 	}
+	bound = p.fits(result, func(c *ledger.Check) bool {
+		return c.Kind == ledger.KindFixed && p.Snapshot.Limits.Shrinks(c.Counter.Limit, p.Snapshot.Workspace)
+	})
+	return bound, bound >= max(1, p.Snapshot.Workspace.ShrinkFloor)
+}
+
+// fits is the largest output bound of each completion with which a refused request
+// would pass the checks that refuse it now, all of which must be reserving ones
+// that may admits; 0 when there is none below its own.
+func (p *Plan) fits(result *ledger.Result, may func(*ledger.Check) bool) int64 {
+	if result.Candidate >= len(p.Targets) {
+		return 0
+	}
 	target := &p.Targets[result.Candidate]
-	bound = target.Want.OutputTokens
+	bound := target.Want.OutputTokens
 	for i := range result.Readings {
 		r := &result.Readings[i]
-		if r.Pass {
-			continue
+		switch {
+		case r.Pass:
+		case r.Check.Mode != ledger.Reserve || !may(r.Check):
+			return 0
+		default:
+			bound = target.fitting(r.Check.Wants, less(less(r.Amount, r.Used), r.Held), bound)
 		}
-		c := r.Check
-		if c.Kind != ledger.KindFixed || c.Mode != ledger.Reserve || !p.Snapshot.Limits.Shrinks(c.Counter.Limit, p.Snapshot.Workspace) {
-			return 0, false
-		}
-		bound = min(bound, target.fitting(c.Wants, less(less(r.Amount, r.Used), r.Held), bound))
 	}
-	return bound, bound >= max(1, p.Snapshot.Workspace.ShrinkFloor) && bound < target.Want.OutputTokens
+	if bound == target.Want.OutputTokens {
+		return 0
+	}
+	return bound
 }
 
 // shrinkable tells whether a hard budget of an operation may lower its output.
