@@ -8,20 +8,25 @@ import (
 	"github.com/weirhq/weir/internal/ledger"
 )
 
-// audit keeps its own books out of what batches answered and wrote, and holds
-// every decision against them. It is the plainest way of saying what must be
-// true, not the fastest, and calls none of the ledger's arithmetic.
+// audit keeps its own books out of what operations asked for and what batches
+// answered and wrote, and holds every decision against them. It is the plainest
+// way of saying what must be true, not the fastest, and calls none of the ledger's
+// arithmetic. That the operations ask for what is declared is held apart (demand).
 type audit struct {
 	tally *Tally
-	rows  map[ledger.ID]*ledger.Reservation // open, tombstones not
-	// admitted are all reservations that ever were, as they were last.
-	admitted   map[ledger.ID]*ledger.Reservation
+	open  map[ledger.ID]bool // tombstones not
+	// bonds are of all requests that were ever admitted.
+	bonds      map[ledger.ID]*bond
 	tombstones map[ledger.ID]bool
 
-	held, settled, credits map[ledger.Counter]int64
-	days                   map[ledger.Counter]*calendar
-	buckets                map[ledger.Counter]*flow
-	rules                  map[ledger.Counter]*pane
+	held, settled, credits, raised map[ledger.Counter]int64
+	// resets are the instants of the last one of each counter.
+	resets  map[ledger.Counter]int64
+	days    map[ledger.Counter]*calendar
+	buckets map[ledger.Counter]*flow
+	rules   map[ledger.Counter]*pane
+	told    map[ledger.Counter]told
+	members map[string]map[string]bool // named users by workspace
 	// passed is how far the book's clock has gone forwards: a bucket never refills
 	// for more than that and nothing slides out of a window sooner, however the
 	// clock is set. stepped: it was set back at least once.
@@ -29,13 +34,19 @@ type audit struct {
 	stepped bool
 	events  map[eventKey]bool
 	// endings counts the events that end a reservation; net is what all of its
-	// events charge together.
-	endings map[ledger.ID]int
-	net     map[ledger.ID]int64
-	tokens  map[ledger.ID]int64
+	// events charge together, adjusted what operators added to that.
+	endings  map[ledger.ID]int
+	net      map[ledger.ID]int64
+	tokens   map[ledger.ID]int64
+	adjusted map[ledger.ID]int64
+	// corrections counts the operators' corrections of a request.
+	corrections map[ledger.ID]int
+	// booked are top-ups and amendments.
+	booked map[ledger.ID]int
 
-	d    *decision
-	next int // of d.changes.Events: not yet taken
+	d       *decision
+	next    int      // of d.changes.Events: not yet taken
+	notices []string // that the operation has to bring
 	// rule is the first that did not hold.
 	rule, what string
 }
@@ -48,10 +59,12 @@ type eventKey struct {
 
 func newAudit(t *Tally) *audit {
 	return &audit{
-		tally: t, rows: map[ledger.ID]*ledger.Reservation{}, admitted: map[ledger.ID]*ledger.Reservation{}, tombstones: map[ledger.ID]bool{},
+		tally: t, open: map[ledger.ID]bool{}, bonds: map[ledger.ID]*bond{}, tombstones: map[ledger.ID]bool{},
 		held: map[ledger.Counter]int64{}, settled: map[ledger.Counter]int64{}, credits: map[ledger.Counter]int64{},
+		raised: map[ledger.Counter]int64{}, resets: map[ledger.Counter]int64{}, told: map[ledger.Counter]told{},
 		days: map[ledger.Counter]*calendar{}, buckets: map[ledger.Counter]*flow{}, rules: map[ledger.Counter]*pane{},
-		events: map[eventKey]bool{}, endings: map[ledger.ID]int{}, net: map[ledger.ID]int64{}, tokens: map[ledger.ID]int64{},
+		members: map[string]map[string]bool{}, events: map[eventKey]bool{}, endings: map[ledger.ID]int{},
+		net: map[ledger.ID]int64{}, tokens: map[ledger.ID]int64{}, adjusted: map[ledger.ID]int64{}, corrections: map[ledger.ID]int{}, booked: map[ledger.ID]int{},
 	}
 }
 
@@ -76,6 +89,7 @@ func (a *audit) decided(b *book, d *decision) {
 	}
 	for i, op := range d.ops {
 		a.step(op, &d.results[i], a.eventsOf(int32(i)))
+		a.warned(int32(i))
 	}
 	if a.next != len(d.changes.Events) {
 		a.fail("events belong to an operation", "%d of %d do not", len(d.changes.Events)-a.next, len(d.changes.Events))
@@ -83,8 +97,8 @@ func (a *audit) decided(b *book, d *decision) {
 	for _, c := range d.changes.Counters {
 		a.compare(c, b.counters[c])
 	}
-	if len(b.open) != len(a.rows)+len(a.tombstones) {
-		a.fail("open reservations", "the book has %d, the answers say %d and %d tombstones", len(b.open), len(a.rows), len(a.tombstones))
+	if len(b.open) != len(a.open)+len(a.tombstones) {
+		a.fail("open reservations", "the book has %d, the answers say %d and %d tombstones", len(b.open), len(a.open), len(a.tombstones))
 	}
 }
 
@@ -131,6 +145,9 @@ func (a *audit) event(e *ledger.Event) {
 	a.events[key] = true
 	a.net[e.ID] += e.Spend
 	a.tokens[e.ID] += e.Tokens
+	if e.Kind > ledger.EventCorrection {
+		a.booked[e.ID]++
+	}
 	if e.Kind <= ledger.EventUndone && e.Attempt == 0 {
 		a.endings[e.ID]++
 		if n := a.endings[e.ID]; n > 1 {
@@ -139,13 +156,16 @@ func (a *audit) event(e *ledger.Event) {
 	}
 	for i := range e.Charges {
 		c := &e.Charges[i]
-		if c.Credit {
+		switch {
+		case c.Credit:
 			a.credits[c.Counter] += c.Amount
-			continue
-		}
-		a.settled[c.Counter] += c.Amount
-		if c.Kind == ledger.KindDays {
-			a.calendar(c.Counter).add(e.AdmittedAt, c.Amount)
+		case c.Raise:
+			a.raised[c.Counter] += c.Amount
+		default:
+			a.settled[c.Counter] += c.Amount
+			if c.Kind == ledger.KindDays && e.Kind != ledger.EventReset {
+				a.calendar(c.Counter).add(e.AdmittedAt, c.Amount)
+			}
 		}
 	}
 }
@@ -156,6 +176,10 @@ func (a *audit) compare(c ledger.Counter, s *ledger.State) {
 	if s == nil {
 		s = &ledger.State{}
 	}
+	if s.Kind == ledger.KindRoster {
+		a.enrolled(c, s)
+		return
+	}
 	if s.Held < 0 || s.Deficit < 0 {
 		a.fail("held is never negative", "%s of %q: held %d, deficit %d", c.Limit, c.Subject, s.Held, s.Deficit)
 	}
@@ -165,6 +189,17 @@ func (a *audit) compare(c ledger.Counter, s *ledger.State) {
 	if s.Settled != a.settled[c] || s.Credits != a.credits[c] {
 		a.fail("settled is what events charged", "%s of %q, window %d: settled %d, credits %d; events say %d and %d",
 			c.Limit, c.Subject, c.Window, s.Settled, s.Credits, a.settled[c], a.credits[c])
+	}
+	if s.Raised != a.raised[c] {
+		a.fail("a window is raised by its entries", "%s of %q, window %d: raised %d, want %d", c.Limit, c.Subject, c.Window, s.Raised, a.raised[c])
+	}
+}
+
+// enrolled holds the rows of a roster against those who were named (KEY-7).
+func (a *audit) enrolled(c ledger.Counter, s *ledger.State) {
+	members := a.members[c.Workspace]
+	if c.Subject == "" && s.Settled != int64(len(members)) || c.Subject != "" && (s.Settled != 1 || !members[c.Subject]) {
+		a.fail("a user is counted once", "%s %q counts %d of %d members", c.Limit, c.Subject, s.Settled, len(members))
 	}
 }
 
@@ -177,7 +212,10 @@ func (a *audit) done(op *ledger.Op, events []ledger.Event) {
 	case ledger.Fund:
 		a.tally.Funded++
 		return
-	case ledger.Settle, ledger.Void, ledger.Undo, ledger.Sweep:
+	case ledger.Amend:
+		a.amended(op, events)
+		return
+	case ledger.Settle, ledger.Void, ledger.Undo, ledger.Sweep, ledger.Adjust:
 	default:
 		return
 	}
@@ -185,8 +223,7 @@ func (a *audit) done(op *ledger.Op, events []ledger.Event) {
 	if op.Reservation != nil {
 		id = op.Reservation.ID
 	}
-	row := a.rows[id]
-	if row == nil {
+	if !a.open[id] {
 		a.late(op, id, events)
 		return
 	}
@@ -204,21 +241,31 @@ func (a *audit) done(op *ledger.Op, events []ledger.Event) {
 	default:
 		a.tally.Undone++
 	}
-	a.charged(row, events)
-	a.release(row)
-	a.returned(row, events)
-	delete(a.rows, id)
+	b := a.bonds[id]
+	a.hold(b, -1)
+	a.charged(op, b, events)
+	delete(a.open, id)
 }
 
-// late takes what came after the end: a tombstone's making and going, or the
-// real usage of a request that was swept (RES-2).
+// late takes what came after the end: a tombstone's making and going, the real
+// usage of a request that was swept (RES-2), or an operator's correction.
 func (a *audit) late(op *ledger.Op, id ledger.ID, events []ledger.Event) {
 	switch {
 	case len(events) > 0:
-		a.tally.Corrected++
-		if row := a.admitted[id]; row != nil {
-			a.corrected(row, events)
+		b := a.bonds[id]
+		if op.Verb == ledger.Adjust {
+			a.tally.Adjusted++
+		} else {
+			a.tally.Corrected++
 		}
+		if b == nil || len(events) != 1 || b.ended == 0 {
+			a.fail("what has ended is corrected", "%s", id)
+			return
+		}
+		if op.Verb != ledger.Adjust && !b.swept {
+			a.fail("a reservation ends once", "%s was settled, and was not swept", id)
+		}
+		a.corrected(op, b, &events[0])
 	case op.Verb == ledger.Sweep:
 		delete(a.tombstones, id)
 	default:
@@ -226,48 +273,3 @@ func (a *audit) late(op *ledger.Op, id ledger.ID, events []ledger.Event) {
 		a.tombstones[id] = true
 	}
 }
-
-// charged holds the events of an ending against the reservation: each counter
-// that bears an attempt gets it whole, and no other gets anything.
-func (a *audit) charged(row *ledger.Reservation, events []ledger.Event) {
-	for i := range events {
-		e := &events[i]
-		due := map[ledger.Counter]int64{}
-		for j := range row.Holds {
-			h := &row.Holds[j]
-			own := h.Model != "" && (h.Model != e.Model || h.Provider != e.Provider)
-			if own || h.Kind == ledger.KindBucket || h.Kind == ledger.KindSliding || h.Kind == ledger.KindGauge {
-				continue
-			}
-			switch h.Charges {
-			case ledger.Spend:
-				due[h.Counter] = e.Spend
-			case ledger.Tokens:
-				due[h.Counter] = e.Tokens
-			default:
-			}
-		}
-		for j := range e.Charges {
-			c := &e.Charges[j]
-			if due[c.Counter] != c.Amount {
-				a.fail("a charge reaches its counters", "%s charged %d to %s, not %d", e.ID, c.Amount, c.Counter.Limit, due[c.Counter])
-			}
-			delete(due, c.Counter)
-		}
-		for c, amount := range due {
-			if amount != 0 {
-				a.fail("a charge reaches its counters", "%s charged nothing to %s, not %d", e.ID, c.Limit, amount)
-			}
-		}
-	}
-}
-
-func (a *audit) hold(row *ledger.Reservation, sign int64) {
-	for i := range row.Holds {
-		if h := &row.Holds[i]; h.Held != 0 {
-			a.held[h.Counter] += sign * h.Held
-		}
-	}
-}
-
-func (a *audit) release(row *ledger.Reservation) { a.hold(row, -1) }

@@ -24,11 +24,13 @@ func outcomeUnknown(err error) bool { return errors.Is(err, errUnknown) }
 // standsStill is how far back time stands still (ENGINE 7).
 const standsStill = 10 * second
 
-// flaw damages a book, for the tests of the checks: what a batch is given to
-// decide on, and what of its changes is stored. The zero flaw does not.
+// flaw damages a book, for the tests of the checks: what an operation asks for,
+// what a batch is given to decide on, and what of its changes is stored. The zero
+// flaw does not.
 type flaw struct {
+	Build func(op *ledger.Op)
 	Load  func(page *ledger.Page)
-	Store func(page *ledger.Page, changes *ledger.Changes)
+	Store func(ops []*ledger.Op, page *ledger.Page, changes *ledger.Changes)
 }
 
 // book is the model of a durable book that any number of replicas share. A batch
@@ -113,7 +115,7 @@ func (b *book) apply(now int64, ops []*ledger.Op) (*decision, error) {
 		}
 	}
 	if b.spoil.Store != nil {
-		b.spoil.Store(page, changes)
+		b.spoil.Store(ops, page, changes)
 	}
 	d := &decision{at: at, ops: ops, results: results, changes: changes, before: b.last, generations: b.generations}
 	b.last = at
@@ -200,7 +202,7 @@ func (b *book) keep(page *ledger.Page, changes *ledger.Changes) error {
 	b.events = append(b.events, changes.Events...)
 	for i := range changes.Calls {
 		c := &changes.Calls[i]
-		row := &ledger.Call{ID: c.ID, Workspace: c.Workspace, Key: c.Key, Outcome: c.Outcome, At: c.At, Model: c.Model, ClientID: c.ClientID}
+		row := &ledger.Call{ID: c.ID, Workspace: c.Workspace, Key: c.Key, Outcome: c.Outcome, At: c.At, EndedAt: c.EndedAt, Model: c.Model, ClientID: c.ClientID}
 		if err := row.DecodeInto(c.Encode()); err != nil {
 			return fmt.Errorf("store call %s: %w", c.ID, err)
 		}
@@ -270,6 +272,6 @@ func stored(s *ledger.State) (*ledger.State, error) {
 	return row, nil
 }
 
-func sortedIDs(rows map[ledger.ID]*ledger.Reservation) []ledger.ID {
+func sortedIDs[V any](rows map[ledger.ID]V) []ledger.ID {
 	return slices.SortedFunc(maps.Keys(rows), ledger.ID.Compare)
 }

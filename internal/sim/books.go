@@ -2,79 +2,7 @@
 
 package sim
 
-import (
-	"fmt"
-
-	"github.com/weirhq/weir/internal/ledger"
-	"github.com/weirhq/weir/internal/limit"
-	"github.com/weirhq/weir/internal/teller"
-	"github.com/weirhq/weir/internal/tenant"
-)
-
-// payment is one top-up, sent under its id until it is booked (BAL-3).
-type payment struct {
-	id        ledger.ID
-	workspace int
-	amount    int64
-	booked    bool
-	replica   *replica // that it was sent to
-	planned   bool
-}
-
-func (w *world) pay(r *replica, e *Event) {
-	p := &payment{id: r.newID(), workspace: e.Workspace, amount: e.Amount, replica: r}
-	w.payments = append(w.payments, p)
-	w.submitPayment(r, p)
-}
-
-func (w *world) submitPayment(r *replica, p *payment) {
-	if p.booked {
-		return
-	}
-	r = w.upFrom(r)
-	if r == nil {
-		w.payLater(p)
-		return
-	}
-	c := w.book.configurations[p.workspace]
-	checks := limit.Compile(limit.Subject{Workspace: c.workspace(), Key: &tenant.Key{}, Zone: c.snapshot.Zone}).Before
-	op := &ledger.Op{
-		Verb: ledger.Fund, ID: p.id, Workspace: c.workspace().ID, Checks: checks,
-		Entry: &ledger.Entry{Kind: ledger.EventTopUp, Amounts: ledger.Amounts{Spend: p.amount}, Reason: "script"},
-	}
-	p.replica = r
-	_, err := r.submit(op, func(done teller.Completion) {
-		if done.Err != nil {
-			w.payLater(p)
-			return
-		}
-		p.booked = true
-	})
-	if err != nil {
-		w.payLater(p)
-	}
-}
-
-// payLater sends a payment once more, under its id.
-func (w *world) payLater(p *payment) {
-	if p.planned || p.booked {
-		return
-	}
-	p.planned = true
-	w.after(second, func() {
-		p.planned = false
-		w.submitPayment(p.replica, p)
-	})
-}
-
-// payAgain has others send what died with a replica.
-func (w *world) payAgain(r *replica) {
-	for _, p := range w.payments {
-		if p.replica == r {
-			w.payLater(p)
-		}
-	}
-}
+import "fmt"
 
 // verify holds the whole book against its records (RES-7).
 func (a *audit) verify(b *book) {
@@ -92,7 +20,7 @@ func (a *audit) verify(b *book) {
 func (w *world) settleUp() {
 	a := w.audit
 	a.verify(w.book)
-	for _, id := range sortedIDs(a.rows) {
+	for _, id := range sortedIDs(a.open) {
 		a.fail("nothing stays open", "%s", id)
 	}
 	for c, s := range w.book.counters {
@@ -100,7 +28,7 @@ func (w *world) settleUp() {
 			a.fail("at rest nothing is held", "%s of %q holds %d", c.Limit, c.Subject, s.Held)
 		}
 	}
-	for id := range a.admitted {
+	for _, id := range sortedIDs(a.bonds) {
 		if a.endings[id] != 1 {
 			a.fail("a reservation ends once", "%s has %d endings", id, a.endings[id])
 		}
@@ -110,9 +38,9 @@ func (w *world) settleUp() {
 			a.fail("what is sent is charged, what is not is not", "#%d %s", q.number, what)
 		}
 	}
-	for _, p := range w.payments {
-		if !p.booked || a.net[p.id] != p.amount {
-			a.fail("a payment is booked once", "%s: paid %d, booked %d", p.id, p.amount, a.net[p.id])
+	for _, p := range w.postings {
+		if !p.booked || a.booked[p.id] != 1 || p.Kind == Pay && a.net[p.id] != p.Amount {
+			a.fail("an entry is booked once", "%s: %d, booked %d times as %d", p.id, p.Amount, a.booked[p.id], a.net[p.id])
 		}
 	}
 	if a.rule != "" {
@@ -124,14 +52,16 @@ func (w *world) settleUp() {
 // owes. Its worst case stands for what nobody can know: it was lost with its
 // replica, or nobody ever ended it (RES-5).
 func (q *request) judge(a *audit) string {
-	net, row := a.net[q.id], a.admitted[q.id]
+	net, b := a.net[q.id]-a.adjusted[q.id], a.bonds[q.id]
 	figures := fmt.Sprintf("charged %d, owes %d", net, q.owed)
-	unknown := row != nil && net == row.Worst.Spend && (q.lost || q.Ending == EndsNever)
+	worst := b != nil && net == b.worst.Spend
+	// An operator who corrects a sweep before its usage arrives has the last word.
+	corrected := b != nil && b.swept && a.corrections[q.id] > 0
 	switch {
-	case q.settled && net != q.owed:
-		return figures + " although its settlement was booked"
-	case net == q.owed || unknown:
+	case net == q.owed, worst && (q.lost || q.Ending == EndsNever || corrected):
 		return ""
+	case q.settled:
+		return figures + " although its settlement was booked"
 	default:
 		return figures
 	}

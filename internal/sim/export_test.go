@@ -16,5 +16,16 @@ func RunFlawed(seed uint64, steps int, spoil Flaw) error {
 	return err
 }
 
-// String shows all counts.
-func (t *Tally) String() string { return fmt.Sprintf("%+v", *t) }
+// Combinations is how many kinds of budget there are, Refusals those of them that
+// can refuse.
+const (
+	Combinations = combinations
+	Refusals     = combinations * 2 / 3
+)
+
+// String shows all counts, of combinations how many.
+func (t *Tally) String() string {
+	short := *t
+	short.Combined, short.Refusing = nil, nil
+	return fmt.Sprintf("%+v, %d kinds of budget admitted, %d refused", short, len(t.Combined), len(t.Refusing))
+}

@@ -4,6 +4,7 @@ package sim_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -38,17 +39,16 @@ func charged(changes *ledger.Changes, kind ledger.EventKind, each func(*ledger.E
 	}
 }
 
-// flaws are books that break a rule, each with the rules that may notice first.
-func flaws() map[string]struct {
+// damaged is a flaw with the rules that may notice it first.
+type damaged = struct {
 	flaw  sim.Flaw
 	rules []string
-} {
-	type damaged = struct {
-		flaw  sim.Flaw
-		rules []string
-	}
+}
+
+// flaws are books that break a rule.
+func flaws() map[string]damaged {
 	store := func(f func(*ledger.Page, *ledger.Changes), rules ...string) damaged {
-		return damaged{sim.Flaw{Store: f}, rules}
+		return damaged{sim.Flaw{Store: func(_ []*ledger.Op, p *ledger.Page, c *ledger.Changes) { f(p, c) }}, rules}
 	}
 	load := func(f func(*ledger.Page), rules ...string) damaged { return damaged{sim.Flaw{Load: f}, rules} }
 	return map[string]damaged{
@@ -69,7 +69,7 @@ func flaws() map[string]struct {
 			if len(c.Opened) > 0 {
 				c.Counters = nil
 			}
-		}, "held is what is open", "settled is what events charged", "no limit is passed", "held is never negative"),
+		}, "held is what is open", "settled is what events charged", "a decision sees what was used", "held is never negative"),
 		"a reservation is not stored": store(func(_ *ledger.Page, c *ledger.Changes) { c.Opened = nil }, "open reservations"),
 		"a sweep charges nothing": store(func(p *ledger.Page, c *ledger.Changes) {
 			charged(c, ledger.EventSwept, func(e *ledger.Event, charge ledger.Charge) {
@@ -84,7 +84,7 @@ func flaws() map[string]struct {
 				e.Spend, e.Tokens, e.Charges = 0, 0, nil
 				c.Quarters = nil
 			})
-		}, "what is sent is charged, what is not is not", "nobody is refused without a reason"),
+		}, "an event says what was used"),
 		"a worst case is not stored": store(func(_ *ledger.Page, c *ledger.Changes) {
 			for _, r := range c.Opened {
 				r.Worst = ledger.Amounts{}
@@ -105,13 +105,13 @@ func flaws() map[string]struct {
 			}
 		}, "a refused request consumes nothing", "events belong to an operation"),
 		"slots are not seen": load(each(ledger.KindGauge, func(s *ledger.State) { s.Held = 0 }),
-			"no limit is passed", "held is what is open", "held is never negative"),
+			"a decision sees what was used", "held is what is open", "held is never negative"),
 		"slots leak": load(each(ledger.KindGauge, func(s *ledger.State) { s.Held += 2 }),
-			"nobody is refused without a reason", "held is what is open"),
+			"a decision sees what was used", "held is what is open"),
 		"caps are not seen": load(each(ledger.KindDays, func(s *ledger.State) { s.Days = nil }), "no limit is passed", "the books balance"),
-		"spend is not seen": load(each(ledger.KindFixed, func(s *ledger.State) { s.Settled /= 2 }), "no limit is passed", "settled is what events charged"),
+		"spend is not seen": load(each(ledger.KindFixed, func(s *ledger.State) { s.Settled /= 2 }), "a decision sees what was used", "settled is what events charged"),
 		"a bucket refills at twice its rate": load(each(ledger.KindBucket, func(s *ledger.State) { s.Deficit -= s.Deficit / 3 }),
-			"no interval has more than its bucket gives"),
+			"no interval has more than its bucket gives", "the books balance"),
 		"rules are not seen": load(each(ledger.KindSliding, func(s *ledger.State) { s.Sliding = nil }), "no limit is passed", "the books balance"),
 		"a bucket is off by one": store(func(p *ledger.Page, c *ledger.Changes) {
 			for _, at := range c.Counters {
@@ -134,7 +134,10 @@ func flaws() map[string]struct {
 
 func TestABrokenBookIsFoundAndItsScriptShrunk(t *testing.T) {
 	const seeds, steps, longest = 40, 800, 16
-	for name, damaged := range flaws() {
+	all := flaws()
+	maps.Copy(all, limitFlaws())
+	maps.Copy(all, declaredFlaws())
+	for name, damaged := range all {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(seeds) {
 				err := sim.RunFlawed(seed, steps, damaged.flaw)

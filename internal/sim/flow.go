@@ -67,37 +67,42 @@ func (f *flow) excess(now int64) string {
 	return ""
 }
 
-// returned books what the end of a reservation, or a move, gives back to its
-// buckets. The estimate of tokens is corrected both ways (RUN-1): only what
-// comes back has to be known here, more debt is never too little.
-func (a *audit) returned(row *ledger.Reservation, events []ledger.Event) {
-	a.leave(row, events)
-	undone := len(events) > 0 && events[0].Kind == ledger.EventUndone
-	tokens := int64(0)
-	for i := range events {
-		tokens += events[i].Tokens
+// used makes a request count, in its buckets and windows, for what it used in the
+// end; of one that no provider saw, the request too comes back (RES-10). More debt
+// of a bucket is never too little: only what comes back has to be known.
+func (a *audit) used(id ledger.ID, d *due, units int64, undone bool) {
+	if d.kind != ledger.KindBucket && d.kind != ledger.KindSliding || d.charges == ledger.MetricNone && !undone {
+		return
 	}
-	for i := range row.Holds {
-		h := &row.Holds[i]
-		if h.Kind != ledger.KindBucket || h.Taken == 0 {
-			continue
-		}
-		switch {
-		case h.Charges == ledger.MetricNone && undone:
-			a.flow(h.Counter).correct(row.ID, 0)
-		case h.Charges != ledger.MetricNone:
-			a.flow(h.Counter).correct(row.ID, tokens)
+	if undone {
+		units = 0
+	}
+	if d.kind == ledger.KindBucket {
+		a.flow(d.counter).correct(id, units)
+	} else if e := a.pane(d.counter).of[id]; e != nil {
+		e.end(units)
+	}
+}
+
+// returned gives back what a request that moves on has taken.
+func (a *audit) returned(id ledger.ID, b *bond) {
+	for i := range b.dues {
+		if d := &b.dues[i]; !d.once() {
+			a.used(id, d, 0, false)
 		}
 	}
 }
 
-// corrected is returned for the usage that came after a sweep.
-func (a *audit) corrected(row *ledger.Reservation, events []ledger.Event) {
-	a.amend(row, events)
-	for i := range row.Holds {
-		h := &row.Holds[i]
-		if h.Kind == ledger.KindBucket && h.Charges != ledger.MetricNone && events[0].Tokens < 0 {
-			a.flow(h.Counter).correct(row.ID, a.tokens[row.ID])
+// revised corrects what a request has in its buckets and windows.
+func (a *audit) revised(id ledger.ID, b *bond, d *due, delta int64) {
+	switch {
+	case d.charges == ledger.MetricNone || delta == 0:
+	case d.kind == ledger.KindBucket && delta < 0:
+		a.flow(d.counter).correct(id, max(0, b.worst.Tokens+delta)) // what the sweep took, and less
+	case d.kind == ledger.KindSliding:
+		if e := a.pane(d.counter).of[id]; e != nil {
+			e.revise(delta)
 		}
+	default:
 	}
 }

@@ -13,95 +13,185 @@ import (
 
 // admission judges a request that was let in, or moved.
 func (a *audit) admission(op *ledger.Op, r *ledger.Result) {
-	row := r.Reservation
+	id := r.Reservation.ID
 	if op.Verb == ledger.Move {
 		a.tally.Moved++
-		before := a.rows[row.ID]
-		if before == nil {
-			a.fail("only what is open is moved", "%s", row.ID)
+		b := a.bonds[id]
+		if b == nil || !a.open[id] {
+			a.fail("only what is open is moved", "%s", id)
 			return
 		}
-		a.release(before)
-		a.returned(before, nil)
+		before := b.clone()
+		a.hold(b, -1)
+		a.returned(id, b)
+		b.unbind()
 		a.judge(op, r, before)
-		a.take(row, true)
+		a.take(op, r, b)
 		return
 	}
-	if a.admitted[row.ID] != nil {
-		if !op.Again || a.rows[row.ID] == nil {
-			a.fail("an id is used once", "%s was admitted again", row.ID)
+	if a.bonds[id] != nil {
+		if !op.Again || !a.open[id] {
+			a.fail("an id is used once", "%s was admitted again", id)
 		}
 		return
 	}
 	a.tally.Admitted++
+	a.read(op, r)
 	a.judge(op, r, nil)
-	a.take(row, false)
+	b := &bond{at: a.d.at}
+	a.bonds[id] = b
+	a.take(op, r, b)
+	a.enrol(op)
 }
 
-// take books what a reservation holds now.
-func (a *audit) take(row *ledger.Reservation, moved bool) {
-	a.hold(row, 1)
-	for i := range row.Holds {
-		h := &row.Holds[i]
-		if h.Kind == ledger.KindBucket && h.Taken != 0 && (!moved || h.Charges != ledger.MetricNone) {
-			f := a.flow(h.Counter)
-			f.take(row.ID, h.Taken, h.Limit, a.passed)
+// take books what a request holds from now on.
+func (a *audit) take(op *ledger.Op, r *ledger.Result, b *bond) {
+	id := r.Reservation.ID
+	already := len(b.dues) // of a request that moves: what it had
+	b.bind(op, &op.Candidates[r.Candidate])
+	a.hold(b, 1)
+	for i := range b.dues {
+		d := &b.dues[i]
+		switch {
+		case d.taken == 0 || d.once() && i < already:
+		case d.kind == ledger.KindBucket:
+			f := a.flow(d.counter)
+			f.take(id, d.taken, d.limit, a.passed)
 			if why := f.excess(a.passed); why != "" {
-				a.fail("no interval has more than its bucket gives", "%s, %s of %q: %s", row.ID, h.Counter.Limit, h.Counter.Subject, why)
+				a.fail("no interval has more than its bucket gives", "%s, %s of %q: %s", id, d.counter.Limit, d.counter.Subject, why)
+			}
+		case d.kind == ledger.KindSliding:
+			a.enter(id, d)
+		default:
+		}
+	}
+	a.open[id] = true
+	a.agrees(r.Reservation, b)
+}
+
+// agrees compares what a reservation says that it holds with its bond.
+func (a *audit) agrees(row *ledger.Reservation, b *bond) {
+	if row.Worst != b.worst {
+		a.fail("what is admitted is held", "%s: worst case %+v, wanted %+v", row.ID, row.Worst, b.worst)
+	}
+	have := map[ledger.Counter]int64{}
+	for i := range row.Holds {
+		have[row.Holds[i].Counter] += row.Holds[i].Held
+	}
+	want := map[ledger.Counter]int64{}
+	for i := range b.dues {
+		want[b.dues[i].counter] += b.dues[i].held
+	}
+	for i := range b.dues {
+		if c := b.dues[i].counter; have[c] != want[c] {
+			a.fail("what is admitted is held", "%s holds %d on %s, not %d", row.ID, have[c], c.Limit, want[c])
+		}
+	}
+	if len(have) != len(want) {
+		a.fail("what is admitted is held", "%s holds on %d counters, not %d", row.ID, len(have), len(want))
+	}
+}
+
+// enrol notes the user whom an admitted request named.
+func (a *audit) enrol(op *ledger.Op) {
+	for i := range op.Checks {
+		check := &op.Checks[i]
+		if check.Kind != ledger.KindRoster {
+			continue
+		}
+		members := a.members[op.Workspace]
+		if members == nil {
+			members = map[string]bool{}
+			a.members[op.Workspace] = members
+		}
+		if !members[check.Marker.Subject] {
+			members[check.Marker.Subject] = true
+			if int64(len(members)) > check.Amount {
+				a.fail("no limit is passed", "%d users, at most %d", len(members), check.Amount)
 			}
 		}
 	}
-	a.enter(row)
-	a.rows[row.ID], a.admitted[row.ID] = row, row
 }
 
-func holdsOn(row *ledger.Reservation, c ledger.Counter) bool {
-	return slices.ContainsFunc(row.Holds, func(h ledger.Hold) bool { return h.Counter == c })
+// windowed: a fixed check counts in the window that an instant lies in (BUD-3).
+func (a *audit) windowed(check *ledger.Check, at int64) {
+	if check.Kind != ledger.KindFixed {
+		return
+	}
+	if c := check.Counter.Window; c > at || windowName(check, c) != windowName(check, at) || windowName(check, c) == windowName(check, c-1) {
+		a.fail("a charge belongs to the window of its admission", "%s at %d counts in the window of %d", check.Name, at, c)
+	}
+}
+
+// windowName names the window of an instant by the calendar of its zone.
+func windowName(check *ledger.Check, at int64) string {
+	if length := check.Window.Length; length > 0 {
+		return fmt.Sprint(at / length)
+	}
+	local := time.UnixMicro(at).In(check.Window.Zone)
+	switch check.Window.Period {
+	case window.PeriodDay:
+		return local.Format(time.DateOnly)
+	case window.PeriodWeek:
+		year, week := local.ISOWeek()
+		return fmt.Sprint(year, week)
+	default:
+		return local.Format("2006-01")
+	}
+}
+
+// read holds what a decision saw against the audit's own figures before it.
+func (a *audit) read(op *ledger.Op, r *ledger.Result) {
+	for i := range r.Readings {
+		s := &r.Readings[i]
+		c := s.Check.Counter
+		used, held, amount := a.settled[c], a.held[c], s.Check.Amount
+		switch s.Check.Kind {
+		case ledger.KindFixed:
+			amount += a.raised[c]
+		case ledger.KindFunds:
+			used -= a.credits[c]
+		case ledger.KindGauge:
+		case ledger.KindRoster:
+			used = int64(len(a.members[op.Workspace]))
+		default:
+			continue
+		}
+		if s.Used != used || s.Held != held || s.Amount != amount {
+			a.fail("a decision sees what was used", "%s, %s of %q: used %d, held %d of %d; want %d, %d of %d",
+				op.ID, s.Check.Name, c.Subject, s.Used, s.Held, s.Amount, used, held, amount)
+		}
+	}
 }
 
 // judge holds an admission against every check that it passed, by the audit's
 // own figures before it.
-func (a *audit) judge(op *ledger.Op, r *ledger.Result, moved *ledger.Reservation) {
+func (a *audit) judge(op *ledger.Op, r *ledger.Result, moved *bond) {
 	c := &op.Candidates[r.Candidate]
 	if op.Generation != 0 && op.Generation < a.d.generations[op.Workspace] {
 		a.fail("no decision on an old configuration", "%s: generation %d, in force %d", r.Reservation.ID, op.Generation, a.d.generations[op.Workspace])
 	}
-	if r.Reservation.Worst != c.Wants {
-		a.fail("what is admitted is held", "%s: worst case %+v, wanted %+v", r.Reservation.ID, r.Reservation.Worst, c.Wants)
-	}
 	in := a.d.at
 	if moved != nil {
-		in = moved.At
+		in = moved.at
 	}
 	for _, list := range [2][]ledger.Check{op.Checks, c.Checks} {
 		for i := range list {
 			check := &list[i]
-			if moved != nil && (check.Wants == ledger.Requests || check.Wants == ledger.Slots) && holdsOn(moved, check.Counter) {
+			a.windowed(check, in)
+			if moved != nil && moved.has(check) {
 				continue // counted once (ORD-4)
 			}
 			if why := a.objection(check, c, in); why != "" {
 				a.fail("no limit is passed", "%s was admitted against %s of %s: %s", r.Reservation.ID, check.Name, check.Scope, why)
 			}
-			a.holds(check, c, r.Reservation)
 		}
 	}
 }
 
-// holds: what a check reserves, the reservation holds.
-func (a *audit) holds(check *ledger.Check, c *ledger.Candidate, row *ledger.Reservation) {
-	want := c.Wants.Of(check.Wants)
-	if want == 0 || check.Kind != ledger.KindGauge && check.Mode != ledger.Reserve {
-		return
-	}
-	held := int64(0)
-	for i := range row.Holds {
-		if row.Holds[i].Counter == check.Counter {
-			held += row.Holds[i].Held
-		}
-	}
-	if held != want {
-		a.fail("what is admitted is held", "%s holds %d on %s, not %d", row.ID, held, check.Name, want)
-	}
+// has tells whether a request has been counted by a check of requests or slots.
+func (b *bond) has(check *ledger.Check) bool {
+	return slices.ContainsFunc(b.dues, func(d due) bool { return d.once() && d.counter == check.Counter })
 }
 
 func figures(used, held, want, amount int64) string {
@@ -113,7 +203,7 @@ func figures(used, held, want, amount int64) string {
 func (a *audit) objection(check *ledger.Check, c *ledger.Candidate, at int64) string {
 	want := c.Wants.Of(check.Wants)
 	used, held := a.settled[check.Counter], a.held[check.Counter]
-	amount := check.Amount
+	amount := check.Amount + a.raised[check.Counter]
 	switch check.Kind {
 	case ledger.KindPolicy:
 		if check.Amount == 0 || at >= check.Amount {
@@ -128,6 +218,12 @@ func (a *audit) objection(check *ledger.Check, c *ledger.Candidate, at int64) st
 		amount = check.Credit
 	case ledger.KindSliding:
 		used, held = a.pane(check.Counter).sum(a.passed, check.Window.Length), 0
+	case ledger.KindRoster:
+		members := a.members[check.Counter.Workspace]
+		if !members[check.Marker.Subject] && int64(len(members)) >= check.Amount {
+			return fmt.Sprintf("%d users of %d", len(members), check.Amount)
+		}
+		return ""
 	case ledger.KindBucket:
 		return ""
 	default:
@@ -154,6 +250,9 @@ func (a *audit) refusal(op *ledger.Op, r *ledger.Result) {
 	if op.Verb == ledger.Admit && op.Again {
 		a.tally.Tombstones++
 		a.tombstones[op.ID] = true
+	}
+	if op.Verb == ledger.Admit {
+		a.read(op, r)
 	}
 	check := r.Refusal.Check
 	if a.tally.RefusedBy == nil {
@@ -206,6 +305,9 @@ func (k *calendar) add(at, amount int64) {
 	k.charges = append(k.charges, dated{at, amount})
 	k.sums = nil
 }
+
+// empty resets the days: what was charged counts no more.
+func (k *calendar) empty() { k.charges, k.sums = nil, nil }
 
 // sum adds what was admitted on the span of local dates that ends at an instant.
 func (k *calendar) sum(zone *time.Location, at int64, span int32) int64 {

@@ -77,7 +77,7 @@ func (r *replica) crash(downMicros int64) {
 		q.lost = true
 	}
 	r.running, r.doubtful = nil, nil
-	r.world.payAgain(r)
+	r.world.postAgain(r)
 	r.world.after(downMicros, func() {
 		if !r.up {
 			r.world.note("r%d restarts", r.number)
@@ -251,7 +251,7 @@ func (r *replica) sweep() {
 
 // outline is a batch in one line of the trace.
 func outline(d *decision) string {
-	verbs := [...]string{"", "admit", "move", "settle", "void", "undo", "renew", "sweep", "fund", "adjust", "read"}
+	verbs := [...]string{"", "admit", "move", "settle", "void", "undo", "renew", "sweep", "fund", "adjust", "read", "amend"}
 	verdicts := [...]string{"", "admitted", "refused", "stale", "carry", "done", "already", "missing", "invalid"}
 	var b strings.Builder
 	fmt.Fprintf(&b, "at %s", span(d.at-start))

@@ -3,16 +3,20 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/teller"
+	"github.com/weirhq/weir/internal/tenant"
 )
 
-// staleTries and the order of things are the gateway's (serve, admit, settle).
-const staleTries = 3
+// decisionTries and the order of things are the gateway's (serve, admit, settle).
+const decisionTries = 5
 
 // request is one client's call on its way through a replica.
 type request struct {
@@ -22,7 +26,9 @@ type request struct {
 	id          ledger.ID
 	tries       int
 	ticket      teller.Ticket
-	model       int
+	name        int // of the model that it asks for now
+	outputCap   int64
+	final       bool // it is not asked for less any more
 	plan        *admit.Plan
 	planned     *admit.Planned
 	reservation *ledger.Reservation
@@ -32,11 +38,13 @@ type request struct {
 	admitted, sent, ended bool
 	gone, lost, settled   bool
 	owed                  int64
+	usage                 ledger.Amounts
+	guessed               bool // nobody reported it
 }
 
 // arrive takes a client's call.
 func (r *replica) arrive(e *Event) {
-	q := &request{Event: e, replica: r, model: e.Model, id: r.newID()}
+	q := &request{Event: e, replica: r, name: e.Model, id: r.newID()}
 	q.number = r.world.serial
 	r.world.requests = append(r.world.requests, q)
 	r.world.note("#%d %s", q.number, e.String())
@@ -49,7 +57,7 @@ func (r *replica) arrive(e *Event) {
 
 func (q *request) call() *call.Call {
 	c := &call.Call{
-		Door: call.OpenAIChat, Model: modelName(q.model), OutputBound: call.NoBound, Completions: 1,
+		Door: call.OpenAIChat, Model: modelName(q.name), OutputBound: call.NoBound, Completions: 1,
 		Prompt: call.Prompt{TextBytes: q.TextBytes, Messages: 1},
 	}
 	if q.OutputBound > 0 {
@@ -59,23 +67,31 @@ func (q *request) call() *call.Call {
 }
 
 // build makes the admission with what this replica knows of the configuration.
-func (q *request) build() *admit.Plan {
+func (q *request) build(tentative bool) *admit.Plan {
 	c := q.replica.known[q.Workspace]
-	plan := admit.Build(admit.Request{
-		ID: q.id, Key: c.keys[q.Key], Call: q.call(), Snapshot: c.snapshot,
-		Process: "replica", HoldMicros: holdMicros,
-	})
-	plan.Op.Checks = append(plan.Op.Checks, c.budgetChecks(c.keys[q.Key], "")...)
-	for i := range plan.Op.Candidates {
-		own := &plan.Op.Candidates[i]
-		own.Checks = append(own.Checks, c.budgetChecks(c.keys[q.Key], own.Model)...)
+	w := q.replica.world
+	var named []string
+	if q.User > 0 {
+		named = []string{userName(q.User)}
 	}
+	who, f := admit.Attribute(c.keys[q.Key], named, []string{strings.Join(tags(q.Tags), ",")}, q.call())
+	if f != nil {
+		w.fail("what a request names is read", "#%d: %v", q.number, f)
+	}
+	plan := admit.Build(admit.Request{
+		ID: q.id, Key: c.keys[q.Key], Call: q.call(), Snapshot: c.snapshot, Who: who, Process: "replica", HoldMicros: holdMicros,
+		OutputCap: q.outputCap, Tentative: tentative,
+	})
+	if spoil := w.book.spoil.Build; spoil != nil {
+		spoil(plan.Op)
+	}
+	q.expect(plan, c)
 	return plan
 }
 
 func (q *request) admit() {
 	q.tries++
-	q.plan = q.build()
+	q.plan = q.build(!q.final && q.tries < decisionTries)
 	q.submit(q.plan.Op, q.decided)
 }
 
@@ -104,14 +120,18 @@ func (q *request) decided(result *ledger.Result, err error) {
 	case result.Verdict == ledger.Admitted:
 		q.admitted = true
 		q.reservation, q.planned = result.Reservation, &q.plan.Targets[result.Candidate]
+		q.seen(nil, &w.tally.Combined)
 		q.renewLater()
 		q.dispatch()
+	case result.Verdict == ledger.Refused && q.plan.Op.Quiet:
+		q.shrink(result)
 	case result.Verdict == ledger.Refused:
 		if f := q.plan.Refuse(result); f == nil || f.Code != result.Refusal.Check.Code {
 			w.fail("a refusal names its limit", "#%d: %v, check %s", q.number, f, result.Refusal.Check.Code)
 		}
+		q.seen(result.Refusal.Check, &w.tally.Refusing)
 		q.over()
-	case result.Verdict == ledger.Stale && q.tries <= staleTries:
+	case result.Verdict == ledger.Stale && q.tries < decisionTries:
 		if err := q.replica.refresh(q.Workspace); err != nil {
 			q.unavailable(err)
 			return
@@ -119,6 +139,80 @@ func (q *request) decided(result *ledger.Result, err error) {
 		q.admit()
 	default:
 		q.unavailable(nil)
+	}
+}
+
+// shrink asks again, for less output if a short budget says what would fit, else
+// for the last time (BUD-10).
+func (q *request) shrink(result *ledger.Result) {
+	bound, fits := q.plan.Shrunk(result)
+	if why := q.misfit(result, bound, fits); why != "" {
+		q.replica.world.fail("a short budget lowers the output to what fits", "#%d: %s", q.number, why)
+	}
+	if q.outputCap = 0; fits {
+		q.outputCap = bound
+		q.replica.world.tally.Shrunk++
+	}
+	q.final = !fits
+	if q.tries >= decisionTries {
+		q.unavailable(nil)
+		return
+	}
+	q.admit()
+}
+
+// misfit tells what is wrong with a bound that was found by what a decision saw:
+// everything that stood against the request must be a hard budget that shrinks;
+// the bound fits all of them, and one more would not.
+func (q *request) misfit(result *ledger.Result, bound int64, fits bool) string {
+	c := q.replica.known[q.Workspace]
+	least := max(1, c.workspace().ShrinkFloor)
+	_, most := q.estimate(c)
+	most.Tokens -= most.Input // the output that it asked for
+	possible, room := true, func(int64) bool { return true }
+	for i := range result.Readings {
+		r := &result.Readings[i]
+		if r.Pass {
+			continue
+		}
+		possible = possible && c.shrinks(r.Check.Counter.Limit)
+		before, free := room, r.Amount-r.Used-r.Held
+		room = func(output int64) bool { return before(output) && q.costs(output).Of(r.Check.Wants) <= free }
+	}
+	switch {
+	case fits && (bound < least || bound >= most.Tokens || !possible || !room(bound) || bound+1 < most.Tokens && room(bound+1)):
+		return fmt.Sprintf("lowered to %d of %d", bound, most.Tokens)
+	case !fits && possible && least < most.Tokens && room(least):
+		return fmt.Sprintf("%d of %d would fit", least, most.Tokens)
+	default:
+		return ""
+	}
+}
+
+// shrinks tells whether a limit is a hard budget that lowers what it is asked for.
+func (c *configuration) shrinks(id string) bool {
+	for i := range c.budgets {
+		if b := &c.budgets[i]; b.ID == id && b.Enforcement == budget.Hard {
+			return b.Shrink != nil && *b.Shrink || b.Shrink == nil && c.workspace().OnShort == tenant.Shrink
+		}
+	}
+	return false
+}
+
+// costs is the worst case of so much output.
+func (q *request) costs(output int64) ledger.Amounts {
+	in, _, out := rates(modelOf(q.name))
+	input := (q.TextBytes+2)/3 + 3 + 4
+	return ledger.Amounts{Spend: input*in + output*out, Tokens: input + output}
+}
+
+// seen counts the combinations of a request's budgets: of one check, or of all.
+func (q *request) seen(check *ledger.Check, into *map[string]int) {
+	common, own := q.demands(q.replica.known[q.Workspace])
+	for _, d := range append(common, own...) {
+		if d.combination != "" && (check == nil || check.Counter.Limit == d.limit) {
+			count(into, map[string]int{d.combination: 1})
+		}
 	}
 }
 
@@ -146,7 +240,7 @@ func (q *request) over() {
 // dispatch hands it to the provider. RES-1: what it holds is durable by now.
 func (q *request) dispatch() {
 	w := q.replica.world
-	if w.audit.admitted[q.id] == nil {
+	if w.audit.bonds[q.id] == nil {
 		w.fail("nothing is sent before its reservation is durable", "#%d %s", q.number, q.id)
 		return
 	}
@@ -159,7 +253,7 @@ func (q *request) dispatch() {
 		w.tally.Sent++
 	}
 	q.sent = true
-	if q.Failover >= 0 && q.Ending != EndsNever && q.model == q.Model && q.Failover != q.Model {
+	if q.Failover >= 0 && q.Ending != EndsNever && q.name == q.Model && q.Failover != q.Model {
 		q.replica.later(q.LatencyMicros/2, q.failover)
 		return
 	}
@@ -171,14 +265,14 @@ func (q *request) failover() {
 	if q.ended {
 		return
 	}
-	q.model = q.Failover
+	q.name = q.Failover
 	q.tries = 0
 	q.move()
 }
 
 func (q *request) move() {
 	q.tries++
-	plan := q.build()
+	plan := q.build(false)
 	op := plan.Op
 	op.Verb, op.Reservation = ledger.Move, q.reservation
 	if len(op.Candidates) == 0 { // no such model: the first error stands
@@ -194,7 +288,7 @@ func (q *request) moved(plan *admit.Plan, result *ledger.Result, err error) {
 	case err == nil && result.Verdict == ledger.Admitted:
 		q.plan, q.reservation, q.planned = plan, result.Reservation, &plan.Targets[result.Candidate]
 		q.dispatch()
-	case err == nil && result.Verdict == ledger.Stale && q.tries <= staleTries && q.replica.refresh(q.Workspace) == nil:
+	case err == nil && result.Verdict == ledger.Stale && q.tries < decisionTries && q.replica.refresh(q.Workspace) == nil:
 		q.move()
 	default:
 		q.settle(admit.Ending{Sent: true, Failed: true, Outcome: "provider_error"})
@@ -242,9 +336,10 @@ func (q *request) finish() {
 	default:
 		input := q.planned.InputTokens * q.InputPermille / 1000
 		output := q.planned.OutputTokens * q.OutputPermille / 1000
-		q.bill(input, output)
+		cached := input * q.CachedPermille / 1000
+		q.bill(input-cached, cached, output)
 		q.settle(admit.Ending{Sent: true, Outcome: "ok", Observed: call.Observed{
-			Reported: true, Finished: true, Usage: call.Usage{Input: input, Output: output, Requests: 1},
+			Reported: true, Finished: true, Usage: call.Usage{Input: input - cached, CachedInput: cached, Output: output, Requests: 1},
 		}})
 	}
 }
@@ -253,14 +348,16 @@ func (q *request) finish() {
 func (q *request) estimated(e admit.Ending) admit.Ending {
 	tokens := q.planned.OutputTokens * q.OutputPermille / 1000
 	e.Observed.OutputBytes, e.Observed.OutputSeen = 3*tokens+1, true
-	q.bill(q.planned.InputTokens, min(tokens+1, q.planned.OutputTokens))
+	q.guessed = true
+	q.bill(q.planned.InputTokens, 0, min(tokens+1, q.planned.OutputTokens))
 	return e
 }
 
 // bill is what the provider asks for, reckoned apart from package price.
-func (q *request) bill(input, output int64) {
-	in, out := rates(q.model)
-	q.owed = input*in + output*out
+func (q *request) bill(input, cached, output int64) {
+	in, ofCached, out := rates(modelOf(q.name))
+	q.owed = input*in + cached*ofCached + output*out
+	q.usage = ledger.Amounts{Spend: q.owed, Tokens: input + cached + output, Uncached: input + output}
 }
 
 // settle ends it, as the gateway does: the operation is queued, nobody waits.
@@ -273,6 +370,12 @@ func (q *request) settle(e admit.Ending) {
 	}
 	if q.InputPermille <= 1000 && q.OutputPermille <= 1000 && q.owed > q.planned.Worst.Spend {
 		r.world.fail("a charge is within its hold when the use was", "#%d: %d of %d", q.number, q.owed, q.planned.Worst.Spend)
+	}
+	if attempts := charged.Op.Settlement.Attempts; len(attempts) > 0 {
+		have := ledger.Amounts{Spend: attempts[0].Spend, Tokens: attempts[0].Tokens, Uncached: attempts[0].Uncached}
+		if have != q.usage || attempts[0].Estimated != q.guessed {
+			r.world.fail("a request costs what it used", "#%d: %+v, the provider says %+v", q.number, have, q.usage)
+		}
 	}
 	r.world.note("#%d ends: %s, owes %d", q.number, e.Outcome, q.owed)
 	if _, err := r.submit(charged.Op, q.booked); err != nil {

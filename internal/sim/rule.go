@@ -14,7 +14,12 @@ type pane struct {
 
 // entry is what one request has in a window since an instant, which is the
 // forward way of the book's clock.
-type entry struct{ at, units int64 }
+type entry struct {
+	at, taken, units int64
+	// forgiven: the window was reset since, or may have been: then nothing is given
+	// back, and only what is used beyond what was taken counts.
+	forgiven bool
+}
 
 func (a *audit) pane(c ledger.Counter) *pane {
 	p := a.rules[c]
@@ -25,11 +30,6 @@ func (a *audit) pane(c ledger.Counter) *pane {
 	return p
 }
 
-func (p *pane) put(id ledger.ID, at, units int64) {
-	e := &entry{at, units}
-	p.order, p.of[id] = append(p.order, e), e
-}
-
 // sum adds what was taken in the window of a length that ends now.
 func (p *pane) sum(now, length int64) (total int64) {
 	for i := len(p.order) - 1; i >= 0 && p.order[i].at > now-length; i-- {
@@ -38,60 +38,38 @@ func (p *pane) sum(now, length int64) (total int64) {
 	return total
 }
 
-// enter books what a reservation has taken that was just admitted or moved:
-// requests once, tokens at the instant of each move (ORD-4).
-func (a *audit) enter(row *ledger.Reservation) {
-	for i := range row.Holds {
-		h := &row.Holds[i]
-		if h.Kind != ledger.KindSliding || h.Taken == 0 {
-			continue
-		}
-		p := a.pane(h.Counter)
-		if h.Charges == ledger.MetricNone && p.of[row.ID] != nil {
-			continue
-		}
-		if e := p.of[row.ID]; e != nil {
-			e.units = 0
-		}
-		p.put(row.ID, a.passed, h.Taken)
+// enter books what a request has taken that was just admitted or moved: requests
+// once, tokens at the instant of each move (ORD-4).
+func (a *audit) enter(id ledger.ID, d *due) {
+	p := a.pane(d.counter)
+	before := p.of[id]
+	if before != nil && d.once() {
+		return
+	}
+	e := &entry{at: a.passed, taken: d.taken, units: d.taken, forgiven: a.forgives(d.counter, a.d.at)}
+	p.order, p.of[id] = append(p.order, e), e
+}
+
+// empty resets a window.
+func (p *pane) empty() {
+	for _, e := range p.order {
+		e.units, e.forgiven = 0, true
 	}
 }
 
-// leave makes a request count for what it used in the end, by the events of its
-// end; of one that no provider saw, the request too comes back (RES-10). Without
-// events it moves on: its tokens come back.
-func (a *audit) leave(row *ledger.Reservation, events []ledger.Event) {
-	undone := len(events) > 0 && events[0].Kind == ledger.EventUndone
-	for i := range row.Holds {
-		h := &row.Holds[i]
-		e := a.pane(h.Counter).of[row.ID]
-		switch {
-		case h.Kind != ledger.KindSliding || e == nil:
-		case h.Charges == ledger.MetricNone && undone:
-			e.units = 0
-		case h.Charges != ledger.MetricNone:
-			e.units = borne(h, events)
-		}
+// end makes a request count for what it used.
+func (e *entry) end(units int64) {
+	if !e.forgiven {
+		e.units = units
+		return
 	}
+	e.units += max(0, units-e.taken)
 }
 
-// borne are the tokens of the attempts that a hold is charged for.
-func borne(h *ledger.Hold, events []ledger.Event) (tokens int64) {
-	for i := range events {
-		if e := &events[i]; h.Model == "" || h.Model == e.Model && h.Provider == e.Provider {
-			tokens += e.Tokens
-		}
-	}
-	return tokens
-}
-
-// amend is leave for the usage that came after a sweep.
-func (a *audit) amend(row *ledger.Reservation, events []ledger.Event) {
-	for i := range row.Holds {
-		h := &row.Holds[i]
-		if e := a.pane(h.Counter).of[row.ID]; h.Kind == ledger.KindSliding && h.Charges != ledger.MetricNone && e != nil {
-			e.units += borne(h, events)
-		}
+// revise is end for what is corrected later.
+func (e *entry) revise(delta int64) {
+	if delta > 0 || !e.forgiven {
+		e.units += delta
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weirhq/weir/internal/ledger"
 )
 
 // EventKind says what an event of a script is.
@@ -20,6 +22,8 @@ const (
 	Drift                   // a replica's clock jumps
 	Change                  // an operator changes something in the configuration
 	Pay                     // a workspace is topped up
+	Amend                   // a limit is raised, reset or seeded
+	Adjust                  // an ended request is corrected
 	eventKinds
 )
 
@@ -34,7 +38,10 @@ type Event struct {
 	// nano-dollars, or what a change draws its value from.
 	Amount int64
 	Mishap MishapKind
-	Count  int // of batches that it befalls
+	// Count is of batches that a mishap befalls, what a reset means, or the sign of
+	// an adjustment.
+	Count  int
+	Entry  ledger.EventKind // of an amendment
 	Change ChangeKind
 	Request
 }
@@ -48,6 +55,10 @@ type Request struct {
 	// never.
 	LatencyMicros, GoneMicros int64
 	Ending                    EndingKind
+	// CachedPermille of the input was read from a cache.
+	CachedPermille int64
+	// User is whom it names as its user, 0 nobody; Tags are its tags, one a bit.
+	User, Tags int
 	// InputPermille and OutputPermille are real use in thousandths of what was
 	// held: under, equal, over.
 	InputPermille, OutputPermille int64
@@ -84,26 +95,8 @@ const (
 	mishapCount
 )
 
-// ChangeKind says what an operator changes.
-type ChangeKind uint8
-
-// The changes.
-const (
-	ChangeKeyRPM ChangeKind = iota
-	ChangeKeyTPM
-	ChangeKeyConcurrency
-	ChangeWorkspaceRPM
-	ChangeWorkspaceConcurrency
-	ChangeCap
-	ChangeZone
-	ChangeFunds
-	ChangeBudget
-	ChangeStatus
-	changeKinds
-)
-
 func kindNames() [eventKinds]string {
-	return [eventKinds]string{"arrive", "mishap", "crash", "step", "drift", "change", "pay"}
+	return [eventKinds]string{"arrive", "mishap", "crash", "step", "drift", "change", "pay", "amend", "adjust"}
 }
 
 func endingNames() [endingKinds]string {
@@ -114,26 +107,22 @@ func mishapNames() [mishapCount]string {
 	return [mishapCount]string{"delayed", "answer lost", "batch lost", "failed", "late", "twice", "locked out"}
 }
 
-func changeNames() [changeKinds]string {
-	return [changeKinds]string{
-		"key rpm", "key tpm", "key concurrency", "workspace rpm", "workspace concurrency", "cap", "zone", "funds", "budget", "status",
-	}
-}
-
 // String is one line of a printed script.
 func (e *Event) String() string {
 	head := fmt.Sprintf("%13.6fs %-6s", float64(e.At)/1e6, kindNames()[e.Kind])
 	switch e.Kind {
 	case Arrive:
-		return fmt.Sprintf("%s r%d w%d key %d model %d bytes %d bound %d latency %s gone %s %s use %d/%d ‰ failover %d", head, e.Replica, e.Workspace,
+		return fmt.Sprintf("%s r%d w%d key %d model %d bytes %d bound %d latency %s gone %s %s use %d/%d ‰ cached %d ‰ failover %d user %d tags %d", head, e.Replica, e.Workspace,
 			e.Key, e.Model, e.TextBytes, e.OutputBound, span(e.LatencyMicros), span(e.GoneMicros), endingNames()[e.Ending],
-			e.InputPermille, e.OutputPermille, e.Failover)
+			e.InputPermille, e.OutputPermille, e.CachedPermille, e.Failover, e.User, e.Tags)
 	case Mishap:
 		return fmt.Sprintf("%s r%d %s, %d batches, %s", head, e.Replica, mishapNames()[e.Mishap], e.Count, span(e.Amount))
 	case Change:
 		return fmt.Sprintf("%s w%d key %d %s (%d)", head, e.Workspace, e.Key, changeNames()[e.Change], e.Amount)
-	case Pay:
-		return fmt.Sprintf("%s r%d w%d %d", head, e.Replica, e.Workspace, e.Amount)
+	case Pay, Adjust:
+		return fmt.Sprintf("%s r%d w%d %d × %d", head, e.Replica, e.Workspace, e.Amount, e.Count)
+	case Amend:
+		return fmt.Sprintf("%s r%d w%d key %d %s %d (%d)", head, e.Replica, e.Workspace, e.Key, e.Entry, e.Amount, e.Count)
 	default:
 		return fmt.Sprintf("%s r%d %s", head, e.Replica, span(e.Amount))
 	}
@@ -159,7 +148,7 @@ const (
 	hour   = 60 * minute
 
 	workspaces = 2
-	keys       = 2 // of each workspace
+	keys       = 3 // of each workspace
 )
 
 // draw makes the script of a seed. A run of so many steps never needs more
@@ -171,11 +160,15 @@ func draw(seed uint64, steps int) *script {
 	// trouble the clock: most rules can be checked sharper without.
 	pace := []int64{20 * milli, 300 * milli, 3 * second}[random.IntN(3)]
 	trouble, jumps := random.IntN(4), random.IntN(3)
-	at := int64(0)
+	// Some begin shortly before a month, or a week, is over.
+	at := []int64{0, 0, 18 * hour, (23*24 + 18) * hour}[random.IntN(4)]
 	for range max(1, steps/4) {
 		at += random.Int64N(2 * pace)
 		if random.IntN(150) == 0 {
 			at += random.Int64N(9 * hour)
+		}
+		if random.IntN(600) == 0 {
+			at += random.Int64N(10 * 24 * hour)
 		}
 		s.events = append(s.events, s.event(random, at, trouble, jumps))
 	}
@@ -195,10 +188,15 @@ func (s *script) event(random *rand.Rand, at int64, trouble, jumps int) Event {
 		e.Kind, e.Amount = Drift, random.Int64N(10*second)-5*second
 	case n < 105+4*jumps:
 		e.Kind, e.Amount = Step, stepOf(random)
-	case n < 150:
+	case n < 160:
 		e.Kind, e.Change, e.Amount = Change, ChangeKind(random.IntN(int(changeKinds))), random.Int64N(1000)
-	case n < 180:
+	case n < 185:
 		e.Kind, e.Amount = Pay, 1+random.Int64N(2_000_000_000)
+	case n < 215:
+		e.Kind, e.Amount, e.Count = Amend, random.Int64N(5000), random.IntN(3)
+		e.Entry = [...]ledger.EventKind{ledger.EventRaise, ledger.EventReset, ledger.EventSeed}[random.IntN(3)]
+	case n < 225:
+		e.Kind, e.Amount, e.Count = Adjust, random.Int64N(50_000_000), 1-2*random.IntN(2)
 	default:
 		e.Kind, e.Request = Arrive, requestOf(random, e.Key)
 	}
@@ -228,6 +226,15 @@ func requestOf(random *rand.Rand, key int) Request {
 	}
 	if random.IntN(3) > 0 {
 		r.InputPermille, r.OutputPermille = random.Int64N(1400), random.Int64N(1400)
+	}
+	if random.IntN(4) == 0 {
+		r.CachedPermille = random.Int64N(1001)
+	}
+	if random.IntN(3) > 0 {
+		r.User = random.IntN(users)
+	}
+	if random.IntN(3) == 0 {
+		r.Tags = random.IntN(4)
 	}
 	if random.IntN(6) == 0 {
 		r.Failover = drawModel(random)

@@ -73,8 +73,13 @@ type Tally struct {
 	Settled, Swept, Voided, Undone, Corrected, Tombstones int
 	Stale, Carried, Renewed, Conflicts                    int
 	Crashes, ClockSteps, Changes, Funded                  int
+	Adjusted, Notices, Shrunk                             int
+	Amended                                               [3]int // raises, resets, seeds
 	Mishaps                                               [mishapCount]int
 	RefusedBy                                             map[string]int
+	// Combined counts the admissions under each combination of a budget's scope,
+	// window, metric, enforcement and narrowing, Refusing the refusals by it.
+	Combined, Refusing map[string]int
 }
 
 // Add adds another run's.
@@ -82,11 +87,17 @@ func (t *Tally) Add(o *Tally) {
 	for i, n := range o.counts() {
 		*t.counts()[i] += *n
 	}
-	for code, n := range o.RefusedBy {
-		if t.RefusedBy == nil {
-			t.RefusedBy = map[string]int{}
-		}
-		t.RefusedBy[code] += n
+	count(&t.RefusedBy, o.RefusedBy)
+	count(&t.Combined, o.Combined)
+	count(&t.Refusing, o.Refusing)
+}
+
+func count(into *map[string]int, from map[string]int) {
+	if *into == nil {
+		*into = map[string]int{}
+	}
+	for name, n := range from {
+		(*into)[name] += n
 	}
 }
 
@@ -95,6 +106,7 @@ func (t *Tally) counts() []*int {
 		&t.Steps, &t.Batches, &t.Arrivals, &t.Admitted, &t.Refused, &t.Unavailable, &t.Moved, &t.Sent,
 		&t.Settled, &t.Swept, &t.Voided, &t.Undone, &t.Corrected, &t.Tombstones,
 		&t.Stale, &t.Carried, &t.Renewed, &t.Conflicts, &t.Crashes, &t.ClockSteps, &t.Changes, &t.Funded,
+		&t.Adjusted, &t.Notices, &t.Shrunk, &t.Amended[0], &t.Amended[1], &t.Amended[2],
 	}
 	for i := range t.Mishaps {
 		list = append(list, &t.Mishaps[i])

@@ -33,7 +33,7 @@ func seeds(t *testing.T) uint64 {
 }
 
 func TestSeedsKeepEveryInvariant(t *testing.T) {
-	// BUD-2, CAP-1 to CAP-3, RUN-1, RUN-3, RAT-1, RES-1 to RES-5, RES-7, RES-8, RES-10,
+	// BUD-1 to BUD-5, BUD-8 to BUD-10, KEY-7, RES-9, USE-3, RAT-4, CAP-1 to CAP-3, RUN-1, RUN-3, RAT-1, RES-1 to RES-5, RES-7, RES-8, RES-10,
 	// BAL-2, BAL-3, BAL-6, ORD-1, ORD-2, ORD-4 and ENGINE 6, 7, 9, 13.
 	var all sim.Tally
 	for seed := range seeds(t) {
@@ -47,6 +47,16 @@ func TestSeedsKeepEveryInvariant(t *testing.T) {
 		}
 	}
 	t.Log(all.String())
+	if seeds(t) < defaultSeeds {
+		return
+	}
+	// BUD-1: every scope × window × metric × enforcement × narrowing.
+	if n := len(all.Combined); n != sim.Combinations {
+		t.Errorf("somebody was admitted under %d of %d kinds of budget", n, sim.Combinations)
+	}
+	if n := len(all.Refusing); n < sim.Refusals*8/10 {
+		t.Errorf("somebody was refused by %d of %d kinds of budget", n, sim.Refusals)
+	}
 }
 
 // cameAcross: a run that never meets a thing shows nothing about it.
@@ -57,6 +67,8 @@ func cameAcross(t *testing.T, all *sim.Tally) {
 		"settled": all.Settled, "swept": all.Swept, "voided": all.Voided, "undone": all.Undone, "corrected": all.Corrected,
 		"tombstones": all.Tombstones, "stale": all.Stale, "carried": all.Carried, "renewed": all.Renewed,
 		"conflicts": all.Conflicts, "crashes": all.Crashes, "clock steps": all.ClockSteps, "changes": all.Changes, "funded": all.Funded,
+		"adjusted": all.Adjusted, "notices": all.Notices, "shrunk": all.Shrunk,
+		"raised": all.Amended[0], "reset": all.Amended[1], "seeded": all.Amended[2],
 	} {
 		if n < 10 {
 			t.Errorf("%s: only %d times", name, n)
@@ -68,8 +80,8 @@ func cameAcross(t *testing.T, all *sim.Tally) {
 		}
 	}
 	for _, code := range []string{
-		"apikey_inactive", "insufficient_balance", "model_not_found", "day_limit_reached", "seven_day_limit_reached", "budget_exceeded",
-		"api_key_rpm_exceeded", "api_key_tpm_exceeded", "api_key_concurrency_exceeded", "workspace_rpm_exceeded", "workspace_concurrency_exceeded", "rate_limited",
+		"apikey_inactive", "insufficient_balance", "model_not_found", "day_limit_reached", "seven_day_limit_reached", "thirty_day_limit_reached", "budget_exceeded", "user_limit_reached", "model_not_allowed", "max_output_tokens_exceeded",
+		"api_key_rpm_exceeded", "api_key_tpm_exceeded", "api_key_concurrency_exceeded", "workspace_rpm_exceeded", "workspace_tpm_exceeded", "workspace_concurrency_exceeded", "rate_limited",
 	} {
 		if all.RefusedBy[code] == 0 {
 			t.Errorf("nobody was refused by %s", code)

@@ -33,7 +33,7 @@ type world struct {
 	tally    Tally
 	replicas []*replica
 	requests []*request
-	payments []*payment
+	postings []*posting
 	serial   uint64
 	// calm: the script is over and nothing goes wrong any more.
 	calm   bool
@@ -165,8 +165,10 @@ func (w *world) happen(e *Event) {
 		w.tally.Changes++
 		before := w.book.configurations[e.Workspace]
 		w.book.configure(e.Workspace, before.changed(e, before.snapshot.Generation+1))
-	case Pay:
-		w.pay(r, e)
+	case Pay, Amend:
+		w.post(r, e)
+	case Adjust:
+		w.adjust(r, e)
 	case eventKinds:
 	}
 }
