@@ -136,7 +136,7 @@ func TestRateHeadersDescribeTheSmallestShare(t *testing.T) {
 		{"concurrency and budgets never", `budgets: [{name: b, scope: org, metric: tokens, limit: 200, period: day}]`, ", limits: {concurrency: 2}", "; ; "},
 		{"a rule", "rate_limits: [{name: r, subject_kind: org, metric: requests, window_seconds: 10, limit: 5}]", "", "5 4 10; 5 3 10; 5 2 10"},
 		{"what slides out comes back", "rate_limits: [{name: r, subject_kind: org, metric: requests, window_seconds: 4, limit: 5}]", "", "5 4 4; 5 4 4; 5 4 4"},
-		{"tokens are corrected", "rate_limits: [{name: r, subject_kind: org, metric: tokens, window_seconds: 60, limit: 1000}]", "", "1000 939 60; 1000 903 60; 1000 867 60"},
+		{"tokens are corrected", "rate_limits: [{name: r, subject_kind: org, metric: tokens, window_seconds: 60, limit: 1000}]", "", "1000 939 61; 1000 903 61; 1000 867 61"},
 		{"rpm", "", ", limits: {rpm: 6}", "6 5 10; 6 4 16; 6 3 22"},
 		{"the smaller share of two rules", "rate_limits: [{name: a, subject_kind: org, metric: requests, window_seconds: 10, limit: 5}, {name: b, subject_kind: api_key, metric: requests, window_seconds: 60, limit: 4}]", "", "4 3 60; 4 2 60; 4 1 60"},
 		{"a rule before a larger rpm", "rate_limits: [{name: a, subject_kind: org, metric: requests, window_seconds: 10, limit: 5}]", ", limits: {rpm: 600}", "5 4 10; 5 3 10; 5 2 10"},
