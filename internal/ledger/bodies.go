@@ -4,17 +4,20 @@ package ledger
 
 // Encode packs a reservation, without its id, workspace and expiry, which its
 // row holds in columns.
-func (r *Reservation) Encode() []byte {
-	e := start(1536)
+func (r *Reservation) Encode() []byte { return r.AppendTo(make([]byte, 0, 1024)) }
+
+// AppendTo is Encode behind what b holds already.
+func (r *Reservation) AppendTo(b []byte) []byte {
+	e := behind(b)
 	e.strings(r.Process, r.Model, r.Provider, r.Price, r.ClientID)
 	e.ints(r.At, int64(r.Place), r.Generation, int64(r.Candidate))
 	e.bool(r.Tombstone)
 	e.bool(r.SlotsFreed)
 	e.subjects(r.Subjects)
 	e.amounts(r.Worst)
-	e.holds(r.Holds)
-	e.flows(r.Flows)
 	e.checks(r.Checks)
+	e.holds(r.Holds, r.Checks)
+	e.flows(r.Flows)
 	e.bytes(r.Note)
 	return e.b
 }
@@ -32,17 +35,22 @@ func DecodeReservation(id ID, workspace string, expiresAt int64, b []byte) (*Res
 	r.Place, r.Candidate = int32(place), int32(candidate)
 	r.Tombstone, r.SlotsFreed = d.bool(), d.bool()
 	r.Subjects, r.Worst = d.subjects(), d.amounts()
-	r.Holds, r.Flows, r.Checks = d.holds(workspace), d.flows(), d.checks(workspace)
+	r.Checks = d.checks(workspace)
+	r.Holds, r.Flows = d.holds(workspace, r.Checks), d.flows()
 	r.Note = d.bytes()
 	return r, d.end("reservation")
 }
 
-// Encode packs an event, without the columns that reports select by.
-func (v *Event) Encode() []byte {
-	e := start(128)
-	e.int(int64(v.Place))
+// Encode packs an event, without what it is found by: ID, Workspace, Attempt, Kind
+// and AdmittedAt.
+func (v *Event) Encode() []byte { return v.AppendTo(make([]byte, 0, 256)) }
+
+// AppendTo is Encode behind what b holds already.
+func (v *Event) AppendTo(b []byte) []byte {
+	e := behind(b)
+	e.ints(v.At, int64(v.Place), v.Spend, v.Tokens)
 	e.subjects(v.Subjects)
-	e.strings(v.Provider, v.Price, v.Reason, v.Actor)
+	e.strings(v.Model, v.Provider, v.Price, v.Reason, v.Actor)
 	e.bytes(v.Detail)
 	e.uint(uint64(len(v.Charges)))
 	for i := range v.Charges {
@@ -63,9 +71,10 @@ func (v *Event) DecodeInto(b []byte) error {
 	if err != nil {
 		return err
 	}
-	v.Place = int32(d.int())
-	v.Subjects = d.subjects()
-	d.strings(&v.Provider, &v.Price, &v.Reason, &v.Actor)
+	var place int64
+	d.ints(&v.At, &place, &v.Spend, &v.Tokens)
+	v.Place, v.Subjects = int32(place), d.subjects()
+	d.strings(&v.Model, &v.Provider, &v.Price, &v.Reason, &v.Actor)
 	v.Detail = d.bytes()
 	v.Charges = nil
 	for range d.count() {
@@ -86,31 +95,40 @@ func (v *Event) DecodeInto(b []byte) error {
 
 // Encode packs a call, without the columns that the call log is searched by.
 func (c *Call) Encode() []byte {
-	e := start(2048)
-	e.ints(int64(c.Place), c.Generation, c.Spend, c.Tokens)
-	e.strings(c.Provider, c.Price)
-	e.subjects(c.Subjects)
-	e.amounts(c.Worst)
-	e.checks(c.Checks)
-	e.holds(c.Holds)
-	e.flows(c.Flows)
-	e.bytes(c.Note)
+	r := c.Reservation()
+	return r.AppendTo(c.AppendEnd(make([]byte, 0, 1024), r))
+}
+
+// AppendEnd packs, behind what b holds already, what the call's end has added to
+// its reservation. The reservation, packed as it was before, makes it a whole
+// body: nobody need pack it again.
+func (c *Call) AppendEnd(b []byte, r *Reservation) []byte {
+	e := behind(b)
+	e.ints(c.Spend, c.Tokens)
 	e.bytes(c.End)
+	e.flows(c.Flows[len(r.Flows):])
 	return e.b
 }
 
-// DecodeInto reads what Encode packed; Workspace must be set already.
+// DecodeInto reads what Encode packed. ID, Workspace and the columns that belong
+// to the end must be set already: Key, Outcome, Code and EndedAt.
 func (c *Call) DecodeInto(b []byte) error {
 	d, err := open(b, "call")
 	if err != nil {
 		return err
 	}
-	var place int64
-	d.ints(&place, &c.Generation, &c.Spend, &c.Tokens)
-	c.Place = int32(place)
-	d.strings(&c.Provider, &c.Price)
-	c.Subjects, c.Worst = d.subjects(), d.amounts()
-	c.Checks, c.Holds, c.Flows = d.checks(c.Workspace), d.holds(c.Workspace), d.flows()
-	c.Note, c.End = d.bytes(), d.bytes()
-	return d.end("call")
+	d.ints(&c.Spend, &c.Tokens)
+	c.End = d.bytes()
+	flows := d.flows()
+	if d.bad {
+		return d.end("call")
+	}
+	r, err := DecodeReservation(c.ID, c.Workspace, 0, d.b)
+	if err != nil {
+		return err
+	}
+	c.At, c.Place, c.Generation, c.Subjects, c.Worst = r.At, r.Place, r.Generation, r.Subjects, r.Worst
+	c.Model, c.Provider, c.Price, c.ClientID = r.Model, r.Provider, r.Price, r.ClientID
+	c.Checks, c.Holds, c.Flows, c.Note = r.Checks, r.Holds, append(r.Flows, flows...), r.Note
+	return nil
 }

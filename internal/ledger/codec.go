@@ -146,9 +146,7 @@ func open(b []byte, what string) (*decoder, error) {
 	return &decoder{b: b[1:]}, nil
 }
 
-func start(capacity int) *encoder {
-	return &encoder{b: append(make([]byte, 0, capacity), codecVersion)}
-}
+func behind(b []byte) encoder { return encoder{b: append(b, codecVersion)} }
 
 // What a state's body says of its days.
 const (
@@ -157,11 +155,15 @@ const (
 	daysMoved
 )
 
-// Encode packs a state, without what counter rows hold in columns: kind,
-// settled, held, warned and at.
-func (s *State) Encode() []byte {
-	e := start(16)
-	e.ints(s.Credits, s.Deficit, s.Rate, s.Returned, s.Seq)
+// Encode packs a state, without what counter rows hold in columns: held and at.
+func (s *State) Encode() []byte { return s.AppendTo(make([]byte, 0, 16)) }
+
+// AppendTo is Encode behind what b holds already.
+func (s *State) AppendTo(b []byte) []byte {
+	e := behind(b)
+	e.byte(byte(s.Kind))
+	e.uint(uint64(s.Warned))
+	e.ints(s.Settled, s.Credits, s.Deficit, s.Rate, s.Returned, s.Seq)
 	e.amended(s)
 	e.sliding(s.Sliding)
 	d := s.Days
@@ -189,7 +191,8 @@ func (s *State) DecodeInto(b []byte) error {
 	if err != nil {
 		return err
 	}
-	d.ints(&s.Credits, &s.Deficit, &s.Rate, &s.Returned, &s.Seq)
+	s.Kind, s.Warned = Kind(d.byte()), uint16(d.uint())
+	d.ints(&s.Settled, &s.Credits, &s.Deficit, &s.Rate, &s.Returned, &s.Seq)
 	d.amended(s)
 	s.Days = nil
 	s.Sliding = d.sliding()
@@ -242,11 +245,23 @@ func (d *decoder) amounts() Amounts {
 	return a
 }
 
-func (e *encoder) holds(list []Hold) {
+// holds names a counter by its check: the place of that from 1 on, or 0 and the
+// counter itself where there is none.
+func (e *encoder) holds(list []Hold, checks []CheckRecord) {
 	e.uint(uint64(len(list)))
+	next := 0
 	for i := range list {
 		h := &list[i]
-		e.counter(h.Counter)
+		for next < len(checks) && checks[next].Counter != h.Counter {
+			next++
+		}
+		if next < len(checks) {
+			e.uint(uint64(next) + 1)
+		} else {
+			next = 0 // they stand in the checks' order, but for a move's
+			e.uint(0)
+			e.counter(h.Counter)
+		}
 		e.byte(byte(h.Kind))
 		e.byte(byte(h.Wants))
 		e.byte(byte(h.Charges))
@@ -257,10 +272,10 @@ func (e *encoder) holds(list []Hold) {
 	}
 }
 
-func (d *decoder) holds(workspace string) []Hold {
+func (d *decoder) holds(workspace string, checks []CheckRecord) []Hold {
 	var list []Hold
 	for range d.count() {
-		h := Hold{Counter: d.counter(workspace), Kind: Kind(d.byte()), Wants: Metric(d.byte()), Charges: Metric(d.byte())}
+		h := Hold{Counter: d.holdCounter(workspace, checks), Kind: Kind(d.byte()), Wants: Metric(d.byte()), Charges: Metric(d.byte())}
 		d.ints(&h.Held, &h.Taken, &h.Limit, &h.Level, &h.At)
 		d.strings(&h.Model, &h.Provider, &h.Zone)
 		h.ZoneEpoch = uint32(d.uint())
@@ -271,6 +286,19 @@ func (d *decoder) holds(workspace string) []Hold {
 		}
 	}
 	return list
+}
+
+func (d *decoder) holdCounter(workspace string, checks []CheckRecord) Counter {
+	check := d.uint()
+	switch {
+	case check == 0:
+		return d.counter(workspace)
+	case check > uint64(len(checks)):
+		d.bad, d.b = true, nil
+		return Counter{}
+	default:
+		return checks[check-1].Counter
+	}
 }
 
 func (e *encoder) checks(list []CheckRecord) {

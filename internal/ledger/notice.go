@@ -70,7 +70,7 @@ func (c *Check) warns() bool {
 // marks are in the counter, so no other amount, replica or crash repeats one.
 func (b *batch) announce(h *Hold, charged int64) {
 	a := h.Alarm
-	s := b.page.Counters[h.Counter]
+	s := b.counters.Find(h.Counter)
 	if a == nil || s == nil || charged <= 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (b *batch) announce(h *Hold, charged int64) {
 }
 
 func (b *batch) notice(h *Hold, level string, percent uint8) {
-	s := b.page.Counters[h.Counter]
+	s := b.counters.Find(h.Counter)
 	b.changes.Outbox = append(b.changes.Outbox, Notice{
 		At: b.at, Place: b.place, Workspace: h.Counter.Workspace, Kind: NoticeBudgetWarning, Counter: h.Counter,
 		Name: h.Alarm.Name, Scope: h.Alarm.Scope, Metric: h.Charges, Level: level, Percent: percent,

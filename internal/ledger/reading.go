@@ -48,7 +48,7 @@ func (b *batch) reading(c *Check, wants Amounts, free bool, moved *Reservation) 
 // amount kept (ENGINE 7). It is the one thing that a refusal writes: a full one
 // admits nothing, and would else wait until the clock has caught up.
 func (b *batch) restart(c Counter, kind Kind) {
-	s := b.page.Counters[c]
+	s := b.counters.Find(c)
 	if s == nil || s.At <= b.at {
 		return
 	}

@@ -223,7 +223,7 @@ type Changes struct {
 	Replaced []*Reservation // rows whose body changed (move, renew)
 	Closed   []*Reservation // rows to remove
 	Events   []Event
-	Calls    []Call // ended requests; stored in the transaction
+	Calls    []Call // of Closed, in their order, but for tombstones; stored in the transaction
 	Refused  []Call // refused ones; may be stored later, bounded (ENGINE 3)
 	Quarters []QuarterSum
 	Outbox   []Notice // effects of the charges; stored in the transaction

@@ -16,7 +16,7 @@ func (c *Check) readRoster(s *State, known bool, r *Reading) {
 }
 
 func (b *batch) knowsMember(c *Check) bool {
-	s := b.page.Counters[c.Marker]
+	s := b.counters.Find(c.Marker)
 	return s != nil && s.Settled > 0
 }
 

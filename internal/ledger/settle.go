@@ -194,7 +194,7 @@ func (b *batch) correct(r *Reservation, entry *Entry, delta func(int, *Hold) int
 	for i := range r.Holds {
 		h := &r.Holds[i]
 		amount := delta(i, h)
-		if s := b.page.Counters[h.Counter]; amount < 0 && s != nil && s.forgiven(r.EndedAt) {
+		if s := b.counters.Find(h.Counter); amount < 0 && s != nil && s.forgiven(r.EndedAt) {
 			continue // what it would give back was reset
 		}
 		if c := b.charge(h, amount, r.At); c != nil {

@@ -6,12 +6,13 @@ import "slices"
 
 // batch is one run of Batch: the page it works on and what it has changed.
 type batch struct {
-	page    *Page
-	at      int64
-	place   int32
-	dirty   map[Counter]bool
-	changes *Changes
-	flows   []Flow // of the operation that is being decided
+	page     *Page
+	counters *Near // of page
+	at       int64
+	place    int32
+	dirty    map[*State]Counter // states are found faster than keys
+	changes  *Changes
+	flows    []Flow // of the operation that is being decided
 }
 
 // Batch decides ops in order at one instant (Unix microseconds), each seeing the
@@ -20,7 +21,7 @@ type batch struct {
 // breaks a bound gets Invalid.
 func Batch(page *Page, ops []*Op, at int64) ([]Result, *Changes) {
 	page.prepare()
-	b := &batch{page: page, at: at, dirty: make(map[Counter]bool, 8), changes: &Changes{}}
+	b := &batch{page: page, counters: Nearby(page), at: at, dirty: make(map[*State]Counter, 8), changes: &Changes{}}
 	results := make([]Result, len(ops))
 	for i, op := range ops {
 		b.place = int32(i)
@@ -28,7 +29,7 @@ func Batch(page *Page, ops []*Op, at int64) ([]Result, *Changes) {
 		results[i].At, results[i].Place = at, b.place
 	}
 	b.changes.Counters = make([]Counter, 0, len(b.dirty))
-	for c := range b.dirty {
+	for _, c := range b.dirty {
 		b.changes.Counters = append(b.changes.Counters, c)
 	}
 	slices.SortFunc(b.changes.Counters, func(x, y Counter) int {
@@ -161,7 +162,7 @@ func (s *Settlement) valid() bool {
 // peek is a counter's state to look at: a copy, so that a refused operation
 // leaves no trace.
 func (b *batch) peek(c Counter, kind Kind) State {
-	if s := b.page.Counters[c]; s != nil {
+	if s := b.counters.Find(c); s != nil {
 		return *s
 	}
 	return State{Kind: kind, At: b.at}
@@ -170,15 +171,15 @@ func (b *batch) peek(c Counter, kind Kind) State {
 // touch is a counter's working copy for a change: its row is stored at the end
 // of the batch. A counter that the book found no row for starts at zero.
 func (b *batch) touch(c Counter, kind Kind) *State {
-	s := b.page.Counters[c]
+	s := b.counters.Find(c)
 	if s == nil {
 		s = &State{Kind: kind, At: b.at}
-		b.page.Counters[c] = s
+		b.counters.Put(c, s)
 	}
 	if s.Kind == 0 {
 		s.Kind = kind
 	}
-	b.dirty[c] = true
+	b.dirty[s] = c
 	return s
 }
 
