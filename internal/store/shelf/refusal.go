@@ -18,6 +18,8 @@ const (
 	// maxSums bounds the counting records of the present minute; past it, one
 	// record for each workspace and code counts.
 	maxSums = 4096
+	// MaxRefusals bounds what waits to be written, but for a minute's end.
+	MaxRefusals = maxPending + maxSums
 )
 
 // Refusals collects refusal records until the book writes them: the first of

@@ -2,10 +2,12 @@
 
 // Package sqlite keeps the books in one SQLite file, for one process (STO-1).
 //
-// The file is the truth. Memory holds the open reservations, the workspaces'
-// generations and a bounded cache of counter rows, all of them replaced only
-// after the commit that changed them (ENGINE 10). One connection writes, under
-// one mutex; reports and configuration are read beside it.
+// The file is the truth. A batch is one row of its journal; folds move the oldest
+// rows into the other tables, beside the batches, and whoever reads those has
+// everything folded first (ADR 0007). Memory holds what is not folded, the open
+// reservations, the workspaces' generations and a bounded cache of counter rows,
+// all of them replaced only after the commit that changed them (ENGINE 10). One
+// connection writes; reports and configuration are read beside it.
 package sqlite
 
 import (
@@ -32,9 +34,11 @@ const (
 	fileMode = 0o600
 	// readers bounds the connections of reports and configuration.
 	readers = 4
-	// refusalsPerWrite bounds how many refusal records ride in one batch.
-	refusalsPerWrite = 1024
-	// flushAfter is how long a refusal record waits for a batch to ride in.
+	// refusalsPerWrite bounds how many refusal records one transaction writes,
+	// refusalsPerFold how many ride in a fold.
+	refusalsPerWrite = 512
+	refusalsPerFold  = 64
+	// flushAfter is how long a refusal record waits for others to be written with.
 	flushAfter = 50 * time.Millisecond
 )
 
@@ -57,6 +61,8 @@ type Options struct {
 	// what is open is swept: there the spool of the last process is applied
 	// (ENGINE 9).
 	BeforeSweep func(b *Book) error
+
+	pace pace // tests hurry it
 }
 
 // Book is an open SQLite file. It fills every role of package store and is safe
@@ -68,18 +74,28 @@ type Book struct {
 	lock      *os.File
 	recovery  store.Recovery
 	wake      chan struct{} // one refusal record or more waits
+	full      chan struct{} // the journal is long
+
+	// One fold at a time, or one write of refusal records. It is taken before mu,
+	// which is taken before the writer's: a fold runs beside the batches, which
+	// wait for it only where they write themselves.
+	foldMu sync.Mutex
 
 	mu          sync.Mutex // guards what follows
 	closed      bool
-	stale       bool // memory and connection must be made anew from the file
-	writer      *writer
+	writer      *writer // spent: memory too must be made anew from the file
+	lookups     lookups
 	instant     *shelf.Instant
 	open        shelf.Open
+	bodies      map[ledger.ID][]byte // of open, packed
 	counters    *cache
+	tail        tail
+	packer      packer
 	generations map[string]int64
 	refusals    shelf.Refusals
 
-	commits atomic.Int64 // since the last checkpoint began
+	written atomic.Int64 // bytes of batches, and some, since the last checkpoint began
+	backlog atomic.Int64 // rows of the tail
 
 	running sync.Mutex // guards stop
 	stop    func()
@@ -105,6 +121,11 @@ func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, er
 	if len(ops) > store.MaxBatch {
 		return nil, fmt.Errorf("apply %d operations: at most %d", len(ops), store.MaxBatch)
 	}
+	if b.backlog.Load() >= int64(b.options.pace.most) {
+		if err := b.foldOldest(ctx); err != nil {
+			return nil, err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.ready(ctx); err != nil {
@@ -121,14 +142,15 @@ func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, er
 		return nil, err
 	}
 	if !changes.Empty() {
-		if err := b.store(page, changes, &rows); err != nil {
+		batch := b.enter(page, changes, &rows)
+		if err := b.store(batch); err != nil {
 			return nil, err
 		}
+		b.keep(batch)
 	}
-	b.keep(page, changes, &rows)
 	if len(changes.Refused) > 0 {
 		b.refusals.Add(changes.Refused, at)
-		b.ring()
+		ring(b.wake)
 	}
 	return results, nil
 }
@@ -142,23 +164,13 @@ func (b *Book) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return errors.Join(store.ErrUnavailable, err)
 	}
-	if !b.stale {
+	if b.writer != nil && !b.writer.spent.Load() {
 		return nil
 	}
 	if err := b.reload(ctx); err != nil {
 		return errors.Join(store.ErrUnavailable, err)
 	}
 	return nil
-}
-
-// transact runs fn in a transaction and remembers when the connection is spent.
-func (b *Book) transact(fn func() error) error {
-	err := b.writer.inTx(fn)
-	b.commits.Add(1)
-	if errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, errBroken) {
-		b.stale = true
-	}
-	return err
 }
 
 // Expired is store.Sweepable's.
@@ -171,39 +183,52 @@ func (b *Book) Expired(ctx context.Context, limit int) ([]*ledger.Reservation, e
 	return b.open.Expired(b.instant.Peek(), limit), nil
 }
 
-func (b *Book) ring() {
+func ring(bell chan struct{}) {
 	select {
-	case b.wake <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
 
-// Flush writes the refusal records that wait.
+// Flush writes the refusal records that wait; those that come meanwhile may wait
+// for the next one.
 func (b *Book) Flush(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.refusals.Waiting() {
-		return nil
-	}
-	if err := b.ready(ctx); err != nil {
-		return err
-	}
-	return b.flush()
-}
-
-func (b *Book) flush() error {
-	for b.refusals.Waiting() {
-		list := b.refusals.Take(refusalsPerWrite)
-		if err := b.transact(func() error { return b.writer.addRefusals(list) }); err != nil {
-			b.refusals.Put(list)
+	for range shelf.MaxRefusals/refusalsPerWrite + 1 {
+		if more, err := b.flush(ctx); err != nil {
 			return fmt.Errorf("write refusal records: %w", err)
+		} else if !more {
+			return nil
 		}
 	}
 	return nil
 }
 
+// flush writes some; more tells that others may wait.
+func (b *Book) flush(ctx context.Context) (more bool, err error) {
+	b.foldMu.Lock()
+	defer b.foldMu.Unlock()
+	b.mu.Lock()
+	if !b.refusals.Waiting() {
+		b.mu.Unlock()
+		return false, nil
+	}
+	if err := b.ready(ctx); err != nil {
+		b.mu.Unlock()
+		return false, err
+	}
+	list, w := b.refusals.Take(refusalsPerWrite), b.writer
+	b.mu.Unlock()
+	if err = w.transact(func() error { return w.addRefusals(list) }); err != nil {
+		b.mu.Lock()
+		b.refusals.Put(list)
+		b.mu.Unlock()
+	}
+	b.written.Add(int64(len(list)) * 1024)
+	return err == nil, err
+}
+
 // Start begins to write refusal records in the background, each within 100 ms,
-// and to checkpoint the log there.
+// to fold the journal and to checkpoint SQLite's log there.
 func (b *Book) Start() {
 	b.running.Lock()
 	defer b.running.Unlock()
@@ -214,6 +239,7 @@ func (b *Book) Start() {
 	var work sync.WaitGroup
 	b.stop = func() { cancel(); work.Wait() }
 	work.Go(func() { b.flushing(ctx) })
+	work.Go(func() { b.folding(ctx) })
 	work.Go(func() { b.checkpointing(ctx) })
 }
 
@@ -248,22 +274,34 @@ func (b *Book) flushing(ctx context.Context) {
 	}
 }
 
-// Close writes what waits and releases the file.
+// Close writes what waits, folds the journal and releases the file.
 func (b *Book) Close() error {
 	b.Stop()
+	b.mu.Lock()
+	closed, spent := b.closed, b.writer == nil || b.writer.spent.Load()
+	b.mu.Unlock()
+	if closed {
+		return nil
+	}
+	var errs []error
+	if !spent {
+		errs = append(errs, b.Flush(context.Background()))
+		// What cannot be folded now is in the journal for the next start.
+		if err := b.foldUpTo(context.Background(), b.newest()); err != nil && !errors.Is(err, store.ErrUnavailable) {
+			errs = append(errs, err)
+		}
+	}
+	b.foldMu.Lock()
+	defer b.foldMu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil
 	}
-	var errs []error
-	if !b.stale {
-		errs = append(errs, b.flush())
-	}
 	b.closed = true
 	if b.writer != nil {
-		errs = append(errs, b.writer.close())
+		errs = append(errs, b.writer.spend())
 	}
-	errs = append(errs, b.read.Close(), b.lock.Close())
+	errs = append(errs, b.lookups.close(), b.read.Close(), b.lock.Close())
 	return errors.Join(errs...)
 }

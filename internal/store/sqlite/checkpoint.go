@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// checkpointEvery is how often the commits are counted, checkpointCommits how
-	// many make a checkpoint: 4,000 to 16,000 pages, by the size of batches. The
-	// log's file keeps its length, which makes flushing it cheaper.
-	checkpointEvery   = 50 * time.Millisecond
-	checkpointCommits = 400
+	// checkpointEvery is how often it is looked how much was written,
+	// checkpointBytes how much of batches, written and folded, makes a checkpoint:
+	// about 24 MiB of SQLite's log. The log's file keeps its length, which makes flushing
+	// it cheaper.
+	checkpointEvery = 50 * time.Millisecond
+	checkpointBytes = 16 << 20
 
 	sqlCheckpointPassive = "PRAGMA wal_checkpoint(PASSIVE)"
 	sqlCheckpointRestart = "PRAGMA wal_checkpoint(RESTART)"
@@ -22,7 +23,7 @@ const (
 
 // checkpointing keeps SQLite's log short without making a commit wait for it:
 // a connection of its own copies the bulk while commits go on, then the little
-// that came meanwhile is copied under the book's lock, so that the next commit
+// that came meanwhile is copied by the writer, so that the next commit
 // begins the log anew. A checkpoint inside a commit, as SQLite does it by
 // itself, would hold everybody up for as long as the whole copy takes.
 func (b *Book) checkpointing(ctx context.Context) {
@@ -40,16 +41,16 @@ func (b *Book) checkpointing(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if b.commits.Load() < checkpointCommits {
+		if b.written.Load() < checkpointBytes {
 			continue
 		}
-		b.commits.Store(0)
+		b.written.Store(0)
 		var err error
 		if own == nil {
 			own, err = newWriter(ctx, b.connector)
 		}
 		if err == nil {
-			err = b.checkpoint(ctx, own)
+			err = b.checkpoint(own)
 		}
 		if err != nil && ctx.Err() == nil && b.options.OnFlushError != nil {
 			b.options.OnFlushError(err)
@@ -57,16 +58,17 @@ func (b *Book) checkpointing(ctx context.Context) {
 	}
 }
 
-func (b *Book) checkpoint(ctx context.Context, own *writer) error {
+func (b *Book) checkpoint(own *writer) error {
 	if err := own.query(sqlCheckpointPassive, func([]driver.Value) error { return nil }); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := b.ready(ctx); err != nil {
-		return err
+	writer := b.writer
+	b.mu.Unlock()
+	if writer == nil {
+		return nil
 	}
-	if err := b.writer.query(sqlCheckpointRestart, func([]driver.Value) error { return nil }); err != nil {
+	if err := writer.restart(); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil

@@ -211,6 +211,32 @@ func TestAForeignWriterMakesBatchesFailAtOnce(t *testing.T) {
 	}
 }
 
+// A close that finds the file locked leaves what it cannot fold to the next start.
+func TestACloseOfALockedFileLosesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	b := open(t, sqlite.Options{Path: path, Clock: clock.NewManual(storetest.Noon)})
+	r := admit(t, b)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), `BEGIN IMMEDIATE`); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if _, err := db.ExecContext(t.Context(), `ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, sqlite.Options{Path: path, Clock: clock.NewManual(storetest.Noon)})
+	if call, _, err := b.Call(t.Context(), "acme", r.ID); err != nil || call.Outcome != "swept" {
+		t.Errorf("call %+v, %v", call, err)
+	}
+}
+
 // ENGINE 3: a refusal record waits for no later batch.
 func TestRefusalRecordsAreWrittenInTheBackground(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")

@@ -3,11 +3,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
@@ -25,10 +27,11 @@ var lastID = [17]byte{
 
 // Call is store.Log's.
 func (b *Book) Call(ctx context.Context, workspace string, id ledger.ID) (store.Call, []ledger.Event, error) {
-	if err := b.Flush(ctx); err != nil {
+	// First: who ends after this look is in what catches up.
+	running := b.openOne(workspace, id)
+	if err := b.catchUp(ctx); err != nil {
 		return store.Call{}, nil, err
 	}
-	running := b.openOne(workspace, id)
 	var call store.Call
 	var events []ledger.Event
 	err := b.snapshot(ctx, func(tx *sql.Tx) (err error) {
@@ -45,6 +48,9 @@ func (b *Book) Call(ctx context.Context, workspace string, id ledger.ID) (store.
 	if running != nil {
 		call = store.Running(running)
 	}
+	slices.SortFunc(events, func(x, y ledger.Event) int {
+		return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Attempt, y.Attempt))
+	})
 	return call, events, nil
 }
 
@@ -63,7 +69,7 @@ func (b *Book) Calls(ctx context.Context, workspace string, q store.CallQuery) (
 }
 
 func (b *Book) calls(ctx context.Context, query string, args ...any) ([]store.Call, error) {
-	if err := b.Flush(ctx); err != nil {
+	if err := b.catchUp(ctx); err != nil {
 		return nil, err
 	}
 	list, err := queryAll(ctx, b.read, scanCall, query, args...)
@@ -83,6 +89,9 @@ func before(id ledger.ID) []byte {
 // Usage is store.Log's.
 func (b *Book) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, error) {
 	usage := shelf.NewUsage(&q)
+	if err := b.catchUp(ctx); err != nil {
+		return nil, err
+	}
 	rows, err := b.read.QueryContext(ctx, sqlUsageEvents, q.Workspace,
 		idAt(shelf.Saturate(q.From, -idSlackMicros)), idAt(shelf.Saturate(q.To, idSlackMicros)), q.From, q.To)
 	if err != nil {
@@ -120,9 +129,24 @@ func (b *Book) AuditList(ctx context.Context, workspace string, before int64, li
 
 // FundEntries is store.Log's.
 func (b *Book) FundEntries(ctx context.Context, workspace string, last ledger.ID, limit int) ([]ledger.Event, error) {
+	if err := b.catchUp(ctx); err != nil {
+		return nil, err
+	}
 	list, err := queryAll(ctx, b.read, scanEvent, sqlFundEvents, workspace, before(last), max(0, limit))
 	if err != nil {
 		return nil, fmt.Errorf("read fund entries: %w", err)
+	}
+	return list, nil
+}
+
+// Outbox are the notices that nobody has sent, the first first.
+func (b *Book) Outbox(ctx context.Context) ([]ledger.Notice, error) {
+	if err := b.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	list, err := queryAll(ctx, b.read, scanNotice, sqlNotices)
+	if err != nil {
+		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
 	return list, nil
 }

@@ -75,7 +75,7 @@ func (b *Book) Change(ctx context.Context, at int64, edits []store.Edit) error {
 			workspaces = append(workspaces, w)
 		}
 	}
-	err := b.transact(func() error {
+	err := b.writer.transact(func() error {
 		for i := range edits {
 			if err := b.writer.edit(&edits[i], at, next); err != nil {
 				return err
@@ -243,7 +243,7 @@ func (b *Book) SetAdminTokenHash(ctx context.Context, hash [32]byte) error {
 	if err := b.ready(ctx); err != nil {
 		return err
 	}
-	return b.transact(func() error { return b.writer.exec(sqlPutMeta, metaAdminToken, hash[:]) })
+	return b.writer.transact(func() error { return b.writer.exec(sqlPutMeta, metaAdminToken, hash[:]) })
 }
 
 // known names the errors that callers tell apart.

@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -40,11 +41,14 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	if o.CounterCache <= 0 {
 		o.CounterCache = DefaultCounterCache
 	}
+	if o.pace == (pace{}) {
+		o.pace = defaultPace
+	}
 	path, err := realPath(o.Path)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
-	b := &Book{options: o, wake: make(chan struct{}, 1)}
+	b := &Book{options: o, wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 	if b.lock, err = lockFile(path + ".lock"); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -75,8 +79,9 @@ func (b *Book) start(ctx context.Context, path string) error {
 // abandon closes what a failed Open had opened; the first error says it all.
 func (b *Book) abandon() error {
 	if b.writer != nil {
-		_ = b.writer.close()
+		_ = b.writer.spend()
 	}
+	_ = b.lookups.close()
 	if b.read != nil {
 		_ = b.read.Close()
 	}
@@ -114,7 +119,7 @@ func (b *Book) connect(ctx context.Context, path string) error {
 	if _, err := sqlite.Fdatasync(true); err != nil && !errors.Is(err, sqlite.ErrFdatasyncUnavailable) {
 		return err
 	}
-	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(WAL)", "wal_autocheckpoint(20000)", "cache_size(-65536)"))
+	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(WAL)", "wal_autocheckpoint(20000)", "cache_size(-16384)"))
 	if err != nil {
 		return err
 	}
@@ -126,6 +131,7 @@ func (b *Book) connect(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	b.lookups.connector = reading
 	b.read = sql.OpenDB(reading)
 	b.read.SetMaxOpenConns(readers)
 	b.read.SetMaxIdleConns(readers)
@@ -162,15 +168,14 @@ func migrate(ctx context.Context, connector driver.Connector) (err error) {
 // reload makes the connection and everything in memory anew from the file.
 func (b *Book) reload(ctx context.Context) error {
 	if b.writer != nil {
-		// Its last commit may hang in it; closing rolls back what is not done.
-		_ = b.writer.close()
+		_ = b.writer.spend() // nobody believes it any more
 		b.writer = nil
 	}
 	w, err := newWriter(ctx, b.connector)
 	if err != nil {
 		return err
 	}
-	open, err := w.reservations()
+	open, bodies, err := w.reservations()
 	if err != nil {
 		return errors.Join(err, w.close())
 	}
@@ -178,23 +183,27 @@ func (b *Book) reload(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, w.close())
 	}
-	b.writer, b.open, b.generations = w, open, generations
-	b.counters, b.stale = newCache(b.options.CounterCache), false
+	b.writer, b.open, b.bodies, b.generations = w, open, bodies, generations
+	b.counters = newCache(b.options.CounterCache)
+	if err := b.recoverJournal(); err != nil {
+		w.spent.Store(true)
+		return err
+	}
 	return nil
 }
 
-func (w *writer) reservations() (shelf.Open, error) {
-	open := make(shelf.Open)
+func (w *writer) reservations() (shelf.Open, map[ledger.ID][]byte, error) {
+	open, bodies := make(shelf.Open), make(map[ledger.ID][]byte)
 	err := w.query(sqlReservations, func(v []driver.Value) error {
 		var id ledger.ID
-		copy(id[:], bytes(v[1]))
-		r, err := ledger.DecodeReservation(id, text(v[0]), integer(v[2]), bytes(v[3]))
-		open[id] = r
+		copy(id[:], raw(v[1]))
+		r, err := ledger.DecodeReservation(id, text(v[0]), integer(v[2]), raw(v[3]))
+		open[id], bodies[id] = r, bytes.Clone(raw(v[3]))
 		w.numbers[id] = integer(v[4])
 		w.last = max(w.last, integer(v[4]))
 		return err
 	})
-	return open, err
+	return open, bodies, err
 }
 
 func (w *writer) allGenerations() (map[string]int64, error) {

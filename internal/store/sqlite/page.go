@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir/internal/ledger"
@@ -11,18 +12,25 @@ import (
 	"github.com/weirhq/weir/internal/store/shelf"
 )
 
+// rowBytes is about what a row of the journal writes besides its body.
+const rowBytes = 4 << 10
+
 // load gathers what ops need, counters as working copies.
-func (b *Book) load(ops []*ledger.Op, at int64) (*ledger.Page, error) {
+func (b *Book) load(ops []*ledger.Op, at int64) (_ *ledger.Page, err error) {
+	defer func() { err = errors.Join(err, b.lookups.end()) }()
 	p := &ledger.Page{
 		Generations: make(map[string]int64, 1), Counters: make(map[ledger.Counter]*ledger.State, 8),
 		Open: make(map[ledger.ID]*ledger.Reservation, len(ops)), Ended: make(map[ledger.ID]ledger.Ending),
 	}
 	var failed error
-	for _, op := range ops {
-		p.Generations[op.Workspace] = b.generation(op.Workspace)
+	near := ledger.Nearby(p)
+	for i, op := range ops {
+		if i == 0 || op.Workspace != ops[i-1].Workspace {
+			p.Generations[op.Workspace] = b.generation(op.Workspace)
+		}
 		op.Needs(func(c ledger.Counter, check *ledger.Check) {
 			if failed == nil {
-				failed = b.loadCounter(p, op, c, check, at)
+				failed = b.loadCounter(near, op, c, check, at)
 			}
 		}, func(id ledger.ID) {
 			if failed == nil {
@@ -34,33 +42,34 @@ func (b *Book) load(ops []*ledger.Op, at int64) (*ledger.Page, error) {
 }
 
 // loadCounter leaves out a counter without a row; the cache knows that too.
-func (b *Book) loadCounter(p *ledger.Page, op *ledger.Op, c ledger.Counter, check *ledger.Check, at int64) error {
-	s := p.Counters[c]
+func (b *Book) loadCounter(near *ledger.Near, op *ledger.Op, c ledger.Counter, check *ledger.Check, at int64) error {
+	s := near.Find(c)
 	if s == nil {
 		row := b.counters.get(c)
 		if row == nil {
 			var err error
-			if row, err = b.writer.counter(c); err != nil {
+			if row, err = b.lookups.counter(c); err != nil {
 				return err
 			}
-			b.counters.put(c, row)
+			b.counters.put(c, row, 0)
 		}
 		if row == absent {
 			return nil
 		}
 		s = row.Clone()
-		p.Counters[c] = s
+		near.Put(c, s)
 	}
 	key, ok := shelf.Rebuilds(op, check, s)
 	if !ok {
 		return nil
 	}
-	quarters, err := b.writer.keyQuarters(c.Workspace, key, ledger.RebuildFrom(at))
+	from := ledger.RebuildFrom(at)
+	quarters, err := b.lookups.keyQuarters(c.Workspace, key, from)
 	if err != nil {
 		return err
 	}
-	check.Rebuild(s, quarters)
-	b.counters.put(c, s.Clone()) // derived from what is committed
+	check.Rebuild(s, b.tail.quarters(b.lookups.unfolded, c.Workspace, key, from, quarters))
+	b.counters.put(c, s.Clone(), 0) // derived from what is committed
 	return nil
 }
 
@@ -71,11 +80,15 @@ func (b *Book) loadReservation(p *ledger.Page, workspace string, id ledger.ID) e
 		p.Open[id] = r
 		return nil
 	}
-	ending, ok, err := b.writer.ending(workspace, id)
-	if ok {
+	ending, err := b.lookups.ending(workspace, id)
+	if err != nil {
+		return err
+	}
+	b.tail.ending(b.lookups.unfolded, workspace, id, &ending)
+	if ending.Kind != 0 {
 		p.Ended[id] = ending
 	}
-	return err
+	return nil
 }
 
 // generation of a workspace is its own or, if that is newer, the shared one.
@@ -83,161 +96,95 @@ func (b *Book) generation(workspace string) int64 {
 	return max(b.generations[workspace], b.generations[""])
 }
 
+// enter puts together what a batch did.
+func (b *Book) enter(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows) *batch {
+	out := &batch{
+		seq:      b.tail.last + 1,
+		counters: make([]counterBody, len(changes.Counters)), events: make([]eventBody, len(changes.Events)),
+		calls: make([]callBody, 0, len(changes.Calls)), quarters: shelf.Quarters(changes.Quarters), notices: changes.Outbox,
+	}
+	for i, c := range changes.Counters {
+		out.counters[i] = counterBody{counter: c, state: p.Counters[c]}
+	}
+	for i := range changes.Events {
+		out.events[i].Event = &changes.Events[i]
+	}
+	for _, r := range changes.Closed {
+		if p.Open[r.ID] == nil {
+			out.ended = append(out.ended, r.ID)
+		}
+		if n := len(out.calls); !r.Tombstone {
+			out.calls = append(out.calls, callBody{Call: &changes.Calls[n], put: b.putOf(out, r)})
+		}
+	}
+	for _, list := range [2][]*ledger.Reservation{rows.Insert, rows.Update} {
+		for _, r := range list {
+			out.puts = append(out.puts, put{r, r.Encode()})
+		}
+	}
+	return out
+}
+
+// putOf is a reservation as it was packed when the batch found it; one that the
+// batch itself opened or changed is put first.
+func (b *Book) putOf(into *batch, r *ledger.Reservation) put {
+	if b.open[r.ID] == r {
+		return put{r, b.bodies[r.ID]}
+	}
+	p := put{r, r.Encode()}
+	into.puts = append(into.puts, p)
+	return p
+}
+
 // keep puts what a batch did into memory, after its commit.
-func (b *Book) keep(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows) {
-	b.open.Keep(rows)
-	for _, c := range changes.Counters {
-		b.counters.put(c, p.Counters[c])
+func (b *Book) keep(batch *batch) {
+	b.keepOpen(batch)
+	for i := range batch.counters {
+		b.counters.put(batch.counters[i].counter, batch.counters[i].state, batch.seq)
+	}
+	b.tail.add(batch)
+	b.backlog.Store(int64(b.tail.rows))
+	if b.tail.rows >= b.options.pace.above {
+		ring(b.full)
 	}
 }
 
-// store writes a batch in one transaction; refusal records ride along.
-func (b *Book) store(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows) error {
-	riders := b.refusals.Take(refusalsPerWrite)
-	err := b.transact(func() error {
-		w := b.writer
-		if err := w.addRefusals(riders); err != nil {
-			return err
-		}
-		if err := w.putReservations(rows); err != nil {
-			return err
-		}
-		for _, c := range changes.Counters {
-			if err := w.putCounter(c, p.Counters[c]); err != nil {
-				return err
-			}
-		}
-		return w.addRecords(changes)
-	})
+func (b *Book) keepOpen(batch *batch) {
+	for _, r := range batch.puts {
+		b.open[r.ID], b.bodies[r.ID] = r.Reservation, r.body
+	}
+	for _, id := range batch.ended {
+		delete(b.open, id)
+		delete(b.bodies, id)
+	}
+}
+
+// store writes a batch into the journal: one row, one flush.
+func (b *Book) store(batch *batch) error {
+	row := b.packer.pack(batch)
+	err := b.writer.transact(func() error { return b.writer.exec(sqlAddJournal, batch.seq, row) })
 	if err != nil {
-		b.refusals.Put(riders)
 		return fmt.Errorf("store a batch: %w", err)
 	}
-	return nil
-}
-
-func (w *writer) putReservations(rows *shelf.Rows) error {
-	for _, r := range rows.Insert {
-		w.last++
-		w.numbers[r.ID] = w.last
-		if err := w.exec(sqlAddReservation, w.last, r.Workspace, r.ID[:], r.ExpiresAt, r.Encode()); err != nil {
-			return err
-		}
-	}
-	for _, r := range rows.Update {
-		if err := w.exec(sqlSetReservation, w.numbers[r.ID], r.ExpiresAt, r.Encode()); err != nil {
-			return err
-		}
-	}
-	for _, r := range rows.Delete {
-		if err := w.exec(sqlDeleteReservation, w.numbers[r.ID]); err != nil {
-			return err
-		}
-		w.closed = append(w.closed, r.ID)
-	}
-	return nil
-}
-
-func (w *writer) putCounter(c ledger.Counter, s *ledger.State) error {
-	return w.exec(sqlPutCounter, c.Workspace, c.Limit, int64(c.Epoch), c.Subject, c.Window,
-		int64(s.Kind), s.Settled, s.Held, int64(s.Warned), s.At, s.Encode())
-}
-
-func (w *writer) addRecords(changes *ledger.Changes) error {
-	for i := range changes.Events {
-		e := &changes.Events[i]
-		err := w.exec(sqlAddEvent, e.Workspace, e.ID[:], int64(e.Attempt), int64(e.Kind), e.At, e.AdmittedAt,
-			e.Subjects.Key, e.Model, e.Spend, e.Tokens, e.Encode())
-		if err != nil {
-			return err
-		}
-	}
-	for i := range changes.Calls {
-		if err := w.addCall(sqlAddCall, &changes.Calls[i], 1); err != nil {
-			return err
-		}
-	}
-	for _, q := range shelf.Quarters(changes.Quarters) {
-		err := w.exec(sqlAddQuarter, q.Workspace, q.Key, q.Quarter, q.Spend, q.Tokens, q.Requests)
-		if err != nil {
-			return err
-		}
-	}
+	b.written.Add(int64(len(row)) + rowBytes)
 	return nil
 }
 
 func (w *writer) addRefusals(list []store.Call) error {
 	for i := range list {
-		if err := w.addCall(sqlAddRefusal, &list[i].Call, list[i].Count); err != nil {
+		c := &list[i]
+		err := w.exec(sqlAddRefusal, c.Workspace, c.ID[:], c.Key, c.Outcome, c.Code, c.EndedAt, c.ClientID, c.Count, c.Encode())
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *writer) addCall(query string, c *ledger.Call, count int64) error {
-	return w.exec(query, c.Workspace, c.ID[:], c.Key, c.Outcome, c.Code, c.At, c.EndedAt, c.Model, c.ClientID,
-		count, c.Encode())
-}
-
-// counter reads one row; absent stands for none.
-func (w *writer) counter(c ledger.Counter) (*ledger.State, error) {
-	s := absent
-	err := w.query(sqlCounter, func(v []driver.Value) error {
-		s = &ledger.State{
-			Kind: ledger.Kind(integer(v[0])), Settled: integer(v[1]), Held: integer(v[2]),
-			Warned: uint16(integer(v[3])), At: integer(v[4]),
-		}
-		return s.DecodeInto(bytes(v[5]))
-	}, c.Workspace, c.Limit, int64(c.Epoch), c.Subject, c.Window)
-	return s, err
-}
-
-func (w *writer) ending(workspace string, id ledger.ID) (ledger.Ending, bool, error) {
-	var ending ledger.Ending
-	err := w.query(sqlEnding, func(v []driver.Value) error {
-		if kind := ledger.EventKind(integer(v[0])); kind == ledger.EventCorrection {
-			ending.Corrections = int32(integer(v[1]))
-		} else {
-			ending.Kind = kind
-		}
-		return nil
-	}, workspace, id[:])
-	if err == nil && ending.Kind == ledger.EventSwept {
-		ending.Swept, err = w.swept(workspace, id)
-	}
-	return ending, ending.Kind != 0, err
-}
-
-// swept is a reservation as a sweep ended it, from its call; nil without one.
-func (w *writer) swept(workspace string, id ledger.ID) (r *ledger.Reservation, err error) {
-	err = w.query(sqlCall, func(v []driver.Value) error {
-		c := ledger.Call{ID: id, Workspace: workspace, Key: text(v[2]), At: integer(v[5]), EndedAt: integer(v[6]), Model: text(v[7]), ClientID: text(v[8])}
-		if err := c.DecodeInto(bytes(v[10])); err != nil {
-			return err
-		}
-		r = c.Reservation()
-		return nil
-	}, workspace, id[:])
-	return r, err
-}
-
-func (w *writer) keyQuarters(workspace, key string, from int64) ([]ledger.QuarterSum, error) {
-	var list []ledger.QuarterSum
-	err := w.query(sqlKeyQuarters, func(v []driver.Value) error {
-		list = append(list, ledger.QuarterSum{
-			Workspace: workspace, Key: key, Quarter: integer(v[0]),
-			Spend: integer(v[1]), Tokens: integer(v[2]), Requests: integer(v[3]),
-		})
-		return nil
-	}, workspace, key, from)
-	return list, err
-}
-
-// integer, text and bytes read columns whose types the schema's STRICT tables
+// integer, text and raw read columns whose types the schema's STRICT tables
 // guarantee.
 func integer(v driver.Value) int64 { i, _ := v.(int64); return i }
 
 func text(v driver.Value) string { s, _ := v.(string); return s }
 
-func bytes(v driver.Value) []byte { b, _ := v.([]byte); return b }
+func raw(v driver.Value) []byte { b, _ := v.([]byte); return b }

@@ -38,7 +38,9 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(envChild) {
 	case "work":
-		work(os.Getenv(envPath))
+		work(sqlite.Options{Path: os.Getenv(envPath)})
+	case "hurry":
+		work(sqlite.Options{Path: os.Getenv(envPath)}.Hurry())
 	case "open":
 		_, err := sqlite.Open(context.Background(), sqlite.Options{Path: os.Getenv(envPath)})
 		say(errors.Is(err, store.ErrLocked), err)
@@ -103,12 +105,13 @@ func newID(at int64) ledger.ID {
 }
 
 // work runs requests and prints each answer that it got, until it is killed.
-func work(path string) {
-	b, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
+func work(o sqlite.Options) {
+	b, err := sqlite.Open(context.Background(), o)
 	if err != nil {
 		say("E", err)
 		return
 	}
+	b.Start()
 	g := storetest.NewGatherer(b)
 	var wait sync.WaitGroup
 	for i := range int64(children) {
@@ -142,9 +145,9 @@ type acknowledged struct {
 }
 
 // kill reads answers until so many came, kills the process and reads the rest.
-func (a *acknowledged) kill(t *testing.T, path string, after int) {
+func (a *acknowledged) kill(t *testing.T, mode, path string, after int) {
 	t.Helper()
-	c := child(t, "work", path)
+	c := child(t, mode, path)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -193,8 +196,8 @@ func (a *acknowledged) take(t *testing.T, words []string) {
 func TestAKilledProcessLosesNothingAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	known := &acknowledged{settled: make(map[ledger.ID]int64)}
-	for range 6 {
-		known.kill(t, path, mathrand.IntN(1500))
+	for i := range 8 {
+		known.kill(t, []string{"work", "hurry"}[i%2], path, mathrand.IntN(1500))
 		b, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
 		if err != nil {
 			t.Fatalf("open after the kill: %v", err)

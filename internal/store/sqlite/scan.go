@@ -29,8 +29,7 @@ func scanAudit(r row) (store.Audit, error) {
 func scanEvent(r row) (ledger.Event, error) {
 	var e ledger.Event
 	var id, body []byte
-	var key string
-	err := r.Scan(&e.Workspace, &id, &e.Attempt, &e.Kind, &e.At, &e.AdmittedAt, &key, &e.Model, &e.Spend, &e.Tokens, &body)
+	err := r.Scan(&e.Workspace, &id, &e.Attempt, &e.Kind, &e.AdmittedAt, &body)
 	if err != nil {
 		return ledger.Event{}, known(err)
 	}
@@ -41,7 +40,7 @@ func scanEvent(r row) (ledger.Event, error) {
 func scanCall(r row) (store.Call, error) {
 	c := store.Call{}
 	var id, body []byte
-	err := r.Scan(&c.Workspace, &id, &c.Key, &c.Outcome, &c.Code, &c.At, &c.EndedAt, &c.Model, &c.ClientID, &c.Count, &body)
+	err := r.Scan(&c.Workspace, &id, &c.Key, &c.Outcome, &c.Code, &c.EndedAt, &c.ClientID, &c.Count, &body)
 	if err != nil {
 		return store.Call{}, known(err)
 	}
@@ -71,8 +70,7 @@ func scanCounter(r row) (counterRow, error) {
 	var out counterRow
 	var body []byte
 	c, s := &out.counter, &out.state
-	err := r.Scan(&c.Workspace, &c.Limit, &c.Epoch, &c.Subject, &c.Window,
-		&s.Kind, &s.Settled, &s.Held, &s.Warned, &s.At, &body)
+	err := r.Scan(&c.Workspace, &c.Limit, &c.Epoch, &c.Subject, &c.Window, &s.Held, &s.At, &body)
 	if err != nil {
 		return out, known(err)
 	}
@@ -96,4 +94,12 @@ func scanClosing(r row) (store.Closing, error) {
 		return c, known(err)
 	}
 	return c, nil
+}
+
+func scanNotice(r row) (ledger.Notice, error) {
+	var body []byte
+	if err := r.Scan(&body); err != nil {
+		return ledger.Notice{}, known(err)
+	}
+	return ledger.DecodeNotice(body)
 }

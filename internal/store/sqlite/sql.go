@@ -9,28 +9,38 @@ const (
 	sqlBegin    = `BEGIN IMMEDIATE`
 	sqlCommit   = `COMMIT`
 	sqlRollback = `ROLLBACK`
+	sqlRelaxed  = `PRAGMA synchronous=NORMAL`
+	sqlFlushed  = `PRAGMA synchronous=FULL`
+	// A snapshot is taken by the first read.
+	sqlBeginRead = `BEGIN`
+	sqlUnfolded  = `SELECT coalesce(min(seq), 9223372036854775807) FROM journal`
 
-	sqlCounter = `SELECT kind, settled, held, warned, at, state FROM counters
+	sqlCounter = `SELECT held, at, state FROM counters
 WHERE workspace = ? AND lim = ? AND epoch = ? AND subject = ? AND win = ?`
 	// A replace is the cheapest write of a row without further indexes: an upsert
 	// looks for the row first.
-	sqlPutCounter = `INSERT OR REPLACE INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlPutCounter = `INSERT OR REPLACE INTO counters (workspace, lim, epoch, subject, win, held, at, state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+	sqlAddJournal  = `INSERT INTO journal (seq, body) VALUES (?, ?)`
+	sqlJournal     = `SELECT seq, body FROM journal WHERE seq > ? ORDER BY seq LIMIT ?`
+	sqlDropJournal = `DELETE FROM journal WHERE seq <= ?`
 
 	sqlAddReservation    = `INSERT INTO reservations (seq, workspace, id, expires_at, body) VALUES (?, ?, ?, ?, ?)`
 	sqlSetReservation    = `UPDATE reservations SET expires_at = ?2, body = ?3 WHERE seq = ?1`
 	sqlDeleteReservation = `DELETE FROM reservations WHERE seq = ?`
 
-	sqlAddEvent = `INSERT INTO events (workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	sqlEnding = `SELECT kind, count(*) FROM events WHERE workspace = ? AND id = ? GROUP BY kind`
+	// What nothing is found by lies in the body: each value of a row that is bound
+	// costs as much as a page that is looked for.
+	sqlAddEvent = `INSERT INTO events (workspace, id, attempt, kind, admitted_at, body) VALUES (?, ?, ?, ?, ?, ?)`
+	sqlEnding   = `SELECT kind, count(*) FROM events WHERE workspace = ? AND id = ? GROUP BY kind`
 
 	// The call of an ended request replaces a refusal record of its first
 	// sending, whose answer was lost.
-	sqlAddCall = `INSERT OR REPLACE INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	sqlAddRefusal = `INSERT INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	sqlAddCall = `INSERT OR REPLACE INTO calls (workspace, id, key, outcome, code, ended_at, client_id, count, body)
+VALUES (?, ?, ?, ?, '', ?, ?, 1, ?)`
+	sqlAddRefusal = `INSERT INTO calls (workspace, id, key, outcome, code, ended_at, client_id, count, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (workspace, id) DO UPDATE SET count = count + excluded.count WHERE outcome = 'refused'`
 
 	// Sums saturate: SQLite's own addition would turn into a float.
@@ -43,6 +53,8 @@ tokens = CASE WHEN excluded.tokens > 0 AND tokens > 9223372036854775807 - exclud
  WHEN excluded.tokens < 0 AND tokens < -9223372036854775807 - excluded.tokens THEN -9223372036854775807
  ELSE tokens + excluded.tokens END,
 requests = requests + excluded.requests`
+	sqlAddNotice   = `INSERT INTO outbox (workspace, kind, at, body) VALUES (?, ?, ?, ?)`
+	sqlNotices     = `SELECT body FROM outbox ORDER BY seq`
 	sqlKeyQuarters = `SELECT quarter, spend, tokens, requests FROM key_quarters
 WHERE workspace = ? AND key = ? AND quarter >= ? ORDER BY quarter`
 
@@ -84,15 +96,15 @@ WHERE workspace = ? AND seq < ? ORDER BY seq DESC LIMIT ?`
 WHERE rowid = (SELECT max(rowid) FROM calls)))`
 	sqlReservations = `SELECT workspace, id, expires_at, body, seq FROM reservations ORDER BY workspace, id`
 	sqlHeld         = `SELECT workspace, lim, epoch, subject, win, held FROM counters WHERE held <> 0`
-	sqlCounters     = `SELECT workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state FROM counters
+	sqlCounters     = `SELECT workspace, lim, epoch, subject, win, held, at, state FROM counters
 ORDER BY workspace, lim, epoch, subject, win`
 	sqlQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters ORDER BY workspace, key, quarter`
 	sqlClosings = `SELECT workspace, lim, epoch, subject, win, day, credit, kind, amount FROM closings
 ORDER BY workspace, lim, epoch, subject, win, day, credit`
 
-	eventColumns  = `workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body`
+	eventColumns  = `workspace, id, attempt, kind, admitted_at, body`
 	sqlEvents     = `SELECT ` + eventColumns + ` FROM events ORDER BY workspace, id, attempt, kind`
-	sqlCallEvents = `SELECT ` + eventColumns + ` FROM events WHERE workspace = ? AND id = ? ORDER BY at, kind, attempt`
+	sqlCallEvents = `SELECT ` + eventColumns + ` FROM events WHERE workspace = ? AND id = ?`
 	sqlFundEvents = `SELECT ` + eventColumns + ` FROM events
 WHERE workspace = ? AND kind >= 6 AND kind <= 8 AND id < ? ORDER BY id DESC LIMIT ?`
 	// The range of ids is wider than that of the instants by how far a gateway's
@@ -100,7 +112,7 @@ WHERE workspace = ? AND kind >= 6 AND kind <= 8 AND id < ? ORDER BY id DESC LIMI
 	sqlUsageEvents = `SELECT ` + eventColumns + ` FROM events
 WHERE workspace = ? AND id >= ? AND id < ? AND admitted_at >= ? AND admitted_at < ?`
 
-	callColumns    = `workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body`
+	callColumns    = `workspace, id, key, outcome, code, ended_at, client_id, count, body`
 	sqlAllCalls    = `SELECT ` + callColumns + ` FROM calls ORDER BY workspace, id`
 	sqlCall        = `SELECT ` + callColumns + ` FROM calls WHERE workspace = ? AND id = ?`
 	sqlClientCalls = `SELECT ` + callColumns + ` FROM calls

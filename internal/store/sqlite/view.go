@@ -12,9 +12,10 @@ import (
 	"github.com/weirhq/weir/internal/store"
 )
 
-// View is store.Verifiable's: a read transaction of SQLite's WAL.
+// View is store.Verifiable's: a read transaction of SQLite's WAL. The tables are
+// the books as of one batch, all of it or nothing.
 func (b *Book) View(ctx context.Context, fn func(store.Reader) error) error {
-	if err := b.Flush(ctx); err != nil {
+	if err := b.catchUp(ctx); err != nil {
 		return err
 	}
 	return b.snapshot(ctx, func(tx *sql.Tx) error {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -16,66 +18,90 @@ import (
 	"github.com/weirhq/weir/internal/store"
 )
 
-// writer is the one connection that writes, with its prepared statements. It
-// stands on the driver itself: database/sql's pool, locks and conversions cost
-// a third of a batch's time and give nothing to a single connection.
-type writer struct {
+// connection is one connection with its prepared statements, for one caller at a
+// time. It stands on the driver itself: database/sql's pool, locks and
+// conversions cost a third of a batch's time and give nothing to a single one.
+type connection struct {
 	conn  driver.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
+}
+
+// writer is the one connection that writes. Its mutex is the last that anybody
+// takes.
+type writer struct {
+	connection
+
+	mu    sync.Mutex
+	spent atomic.Bool                     // it is of no more use: everything must be read anew
 	fault func(commit func() error) error // tests lose commits with it
-	// numbers are the rows of open reservations, last the highest given; closed
-	// are those that the transaction deletes.
-	numbers map[ledger.ID]int64
-	last    int64
-	closed  []ledger.ID
+	// numbers are the rows of table reservations, last the highest given;
+	// numbered is what the transaction changes of them.
+	numbers  map[ledger.ID]int64
+	last     int64
+	numbered []numbered
+	body     []byte // of a call, for one statement
+}
+
+// numbered is the row of a reservation; 0: it has none any more.
+type numbered struct {
+	id     ledger.ID
+	number int64
 }
 
 var errDriver = errors.New("the SQLite driver lacks what the book needs")
 
-func newWriter(ctx context.Context, connector driver.Connector) (*writer, error) {
+func connect(ctx context.Context, connector driver.Connector) (connection, error) {
 	conn, err := connector.Connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("open the writing connection: %w", err)
+		return connection{}, fmt.Errorf("open a connection: %w", err)
 	}
-	return &writer{conn: conn, stmts: make(map[string]driver.Stmt), numbers: make(map[ledger.ID]int64)}, nil
+	return connection{conn: conn, stmts: make(map[string]driver.Stmt)}, nil
 }
 
-func (w *writer) close() error {
+func newWriter(ctx context.Context, connector driver.Connector) (*writer, error) {
+	c, err := connect(ctx, connector)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{connection: c, numbers: make(map[ledger.ID]int64)}, nil
+}
+
+func (c *connection) close() error {
 	var errs []error
-	for _, s := range w.stmts {
+	for _, s := range c.stmts {
 		errs = append(errs, s.Close())
 	}
-	return errors.Join(append(errs, w.conn.Close())...)
+	return errors.Join(append(errs, c.conn.Close())...)
 }
 
-func (w *writer) prepare(query string) (driver.Stmt, error) {
-	if s := w.stmts[query]; s != nil {
+func (c *connection) prepare(query string) (driver.Stmt, error) {
+	if s := c.stmts[query]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.Prepare(query)
+	s, err := c.conn.Prepare(query)
 	if err != nil {
 		return nil, fmt.Errorf("prepare %.40q: %w", query, err)
 	}
-	w.stmts[query] = s
+	c.stmts[query] = s
 	return s, nil
 }
 
 // bind reuses one slice: the writer serves one statement at a time.
-func (w *writer) bind(args []driver.Value) []driver.NamedValue {
-	for len(w.args) < len(args) {
-		w.args = append(w.args, driver.NamedValue{Ordinal: len(w.args) + 1})
+func (c *connection) bind(args []driver.Value) []driver.NamedValue {
+	for len(c.args) < len(args) {
+		c.args = append(c.args, driver.NamedValue{Ordinal: len(c.args) + 1})
 	}
 	for i, a := range args {
-		w.args[i].Value = a
+		c.args[i].Value = a
 	}
-	return w.args[:len(args)]
+	return c.args[:len(args)]
 }
 
 // exec runs one statement. A transaction is never cut short by a caller who
 // goes away, so there is no context.
-func (w *writer) exec(query string, args ...driver.Value) error {
-	s, err := w.prepare(query)
+func (c *connection) exec(query string, args ...driver.Value) error {
+	s, err := c.prepare(query)
 	if err != nil {
 		return err
 	}
@@ -83,15 +109,15 @@ func (w *writer) exec(query string, args ...driver.Value) error {
 	if !ok {
 		return errDriver
 	}
-	if _, err := run.ExecContext(context.Background(), w.bind(args)); err != nil {
+	if _, err := run.ExecContext(context.Background(), c.bind(args)); err != nil {
 		return fmt.Errorf("run %.40q: %w", query, err)
 	}
 	return nil
 }
 
 // query calls row for each row; row must not keep the values' bytes.
-func (w *writer) query(query string, row func([]driver.Value) error, args ...driver.Value) (err error) {
-	s, err := w.prepare(query)
+func (c *connection) query(query string, row func([]driver.Value) error, args ...driver.Value) (err error) {
+	s, err := c.prepare(query)
 	if err != nil {
 		return err
 	}
@@ -99,7 +125,7 @@ func (w *writer) query(query string, row func([]driver.Value) error, args ...dri
 	if !ok {
 		return errDriver
 	}
-	rows, err := run.QueryContext(context.Background(), w.bind(args))
+	rows, err := run.QueryContext(context.Background(), c.bind(args))
 	if err != nil {
 		return fmt.Errorf("run %.40q: %w", query, err)
 	}
@@ -120,14 +146,87 @@ func (w *writer) query(query string, row func([]driver.Value) error, args ...dri
 // errBroken: the connection cannot go on, though nothing was committed.
 var errBroken = errors.New("the connection could not roll back")
 
-// inTx runs fn in a transaction. When it fails, nothing has happened, unless the
-// error is ErrUnknownOutcome: a commit that fails may have reached the disk.
-// After that, and after errBroken, the connection is of no more use.
+// errSpent: somebody else's transaction has left the connection of no use.
+var errSpent = errors.New("the connection is spent")
+
+// transact runs fn in a transaction that is on the disk when it returns. When it
+// fails, nothing has happened, unless the error is ErrUnknownOutcome: a commit
+// that fails may have reached the disk. After that, and after errBroken, the
+// connection is spent.
+func (w *writer) transact(fn func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.attempt(fn)
+}
+
+// relaxed is transact without the flush: a crash of the machine may undo what it
+// did, whole, but nothing that transact does after it. That is enough for what
+// only moves what is on the disk already.
+func (w *writer) relaxed(fn func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.pragma(sqlRelaxed); err != nil {
+		return errors.Join(store.ErrUnavailable, err)
+	}
+	err := w.attempt(fn)
+	if back := w.pragma(sqlFlushed); back != nil {
+		w.spent.Store(true) // it must not promise what it does not keep
+		err = errors.Join(err, back)
+	}
+	return err
+}
+
+func (w *writer) attempt(fn func() error) error {
+	if w.spent.Load() {
+		return errors.Join(store.ErrUnavailable, errSpent)
+	}
+	err := w.inTx(fn)
+	if errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, errBroken) {
+		w.spent.Store(true)
+	}
+	return err
+}
+
+// pragma runs a statement that acts while it is prepared.
+func (w *writer) pragma(statement string) error {
+	if w.spent.Load() {
+		return errSpent
+	}
+	run, ok := w.conn.(driver.ExecerContext)
+	if !ok {
+		return errDriver
+	}
+	if _, err := run.ExecContext(context.Background(), statement, nil); err != nil {
+		return fmt.Errorf("run %q: %w", statement, err)
+	}
+	return nil
+}
+
+// spend ends it. Its last commit may hang in it; closing rolls back what is not
+// done. Whoever still has it gets errSpent.
+func (w *writer) spend() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.spent.Store(true)
+	return w.close()
+}
+
+// restart copies what SQLite's log has more than the file, so that the next
+// commit begins the log anew.
+func (w *writer) restart() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.spent.Load() {
+		return nil
+	}
+	return w.query(sqlCheckpointRestart, func([]driver.Value) error { return nil })
+}
+
 func (w *writer) inTx(fn func() error) error {
 	if err := w.exec(sqlBegin); err != nil {
 		return errors.Join(store.ErrUnavailable, err)
 	}
-	w.closed = w.closed[:0]
+	w.numbered = w.numbered[:0]
 	if err := fn(); err != nil {
 		return w.rollback(err)
 	}
@@ -139,8 +238,12 @@ func (w *writer) inTx(fn func() error) error {
 	if err != nil {
 		return errors.Join(store.ErrUnknownOutcome, err)
 	}
-	for _, id := range w.closed {
-		delete(w.numbers, id)
+	for _, n := range w.numbered {
+		if n.number == 0 {
+			delete(w.numbers, n.id)
+		} else {
+			w.numbers[n.id] = n.number
+		}
 	}
 	return nil
 }

@@ -54,20 +54,24 @@ func sameBooks(t *testing.T, s Store, other *memory.Book) error {
 	if err != nil {
 		return err
 	}
-	if err := firstError(have.Balance(), want.Balance()); err != nil {
+	return have.same(want)
+}
+
+func (b *Books) same(want *Books) error {
+	if err := firstError(b.Balance(), want.Balance()); err != nil {
 		return err
 	}
 	for c, state := range want.Counters {
-		if !reflect.DeepEqual(have.Counters[c], state) {
-			return fmt.Errorf("%+v is %+v, in memory %+v", c, have.Counters[c], state)
+		if !reflect.DeepEqual(b.Counters[c], state) {
+			return fmt.Errorf("%+v is %+v, in memory %+v", c, b.Counters[c], state)
 		}
 	}
-	if len(have.Counters) != len(want.Counters) {
-		return fmt.Errorf("%d counters, in memory %d", len(have.Counters), len(want.Counters))
+	if len(b.Counters) != len(want.Counters) {
+		return fmt.Errorf("%d counters, in memory %d", len(b.Counters), len(want.Counters))
 	}
-	have.Counters, want.Counters = nil, nil
-	if !reflect.DeepEqual(have, want) {
-		return fmt.Errorf("books are\n%+v, in memory\n%+v", have, want)
+	b.Counters, want.Counters = nil, nil
+	if !reflect.DeepEqual(b, want) {
+		return fmt.Errorf("books are\n%+v, in memory\n%+v", b, want)
 	}
 	return nil
 }

@@ -29,6 +29,9 @@ type Options struct {
 	Clock       clock.Clock
 	AcceptClock bool
 	OnClockStep func(store.ClockStep)
+	// BeforeSweep, if set, looks at the store before the start sweeps what is
+	// open. Its error is Open's.
+	BeforeSweep func(Store) error
 }
 
 // Driver opens stores. The same place opened again is the same store, if the
@@ -36,6 +39,9 @@ type Options struct {
 type Driver struct {
 	Keeps bool
 	Open  func(ctx context.Context, place string, o Options) (Store, error)
+	// Killed makes, in an empty directory, what a kill at this instant would leave
+	// of the store that is open at the place.
+	Killed func(place, into string) error
 }
 
 // Noon is when the tests' clock starts: 2026-03-10 12:00:05 UTC.
@@ -99,11 +105,13 @@ func Run(t *testing.T, d Driver) {
 	run("AuditIsListedNewestFirst", auditList)
 	run("TheCallLogFindsCalls", callLog)
 	run("RefusalRecordsAreBounded", refusalRecords)
+	run("ReadsSeeWhatWasAnsweredBefore", readsFollow)
 	run("UsageByKeyModelAndLocalDay", usage)
 	run("AClosedStoreIsUnavailable", closed)
 	if d.Keeps {
 		run("ReopeningGivesTheSameState", reopen)
 		run("AStartSweepsWhatIsOpen", startSweeps)
+		run("AKillLosesNothingThatWasAnswered", killedAnywhere)
 		run("AClockFarBehindRefusesTheStart", clockBehind)
 	}
 }
