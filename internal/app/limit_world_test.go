@@ -83,16 +83,23 @@ func (w *world) admitted(secret, model, code string, headers ...string) int {
 	return 0
 }
 
-// notices are the events of the outbox, as words.
-func (w *world) notices() []string {
+// outbox lists the events that were written, those of every request that has had
+// its answer among them.
+func (w *world) outbox() []ledger.Notice {
 	w.t.Helper()
+	w.limits(limitKey) // is decided after the settlements that wait
 	list, err := w.server.Outbox(context.Background())
 	if err != nil {
 		w.t.Fatalf("outbox: %v", err)
 	}
+	return list
+}
+
+// notices are the events of the outbox, as words.
+func (w *world) notices() []string {
+	w.t.Helper()
 	words := []string{}
-	for i := range list {
-		n := &list[i]
+	for _, n := range w.outbox() {
 		if n.Kind != ledger.NoticeBudgetWarning {
 			w.t.Fatalf("an event of the kind %q", n.Kind)
 		}
