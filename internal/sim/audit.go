@@ -32,6 +32,7 @@ type audit struct {
 	// clock is set. stepped: it was set back at least once.
 	passed  int64
 	stepped bool
+	last    int64 // the instant of the last batch
 	events  map[eventKey]bool
 	// endings counts the events that end a reservation; net is what all of its
 	// events charge together, adjusted what operators added to that.
@@ -78,10 +79,11 @@ func (a *audit) fail(rule, format string, args ...any) {
 // rows that it left behind.
 func (a *audit) decided(b *book, d *decision) {
 	a.d, a.next = d, 0
-	if d.at > d.before && d.before != 0 {
-		a.passed += d.at - d.before
+	if d.at > a.last && a.last != 0 {
+		a.passed += d.at - a.last
 	}
-	a.stepped = a.stepped || d.at < d.before
+	a.stepped = a.stepped || d.at < a.last
+	a.last = d.at
 	a.tally.Batches++
 	if len(d.results) != len(d.ops) {
 		a.fail("results", "%d results of %d operations", len(d.results), len(d.ops))

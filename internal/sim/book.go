@@ -93,7 +93,6 @@ type decision struct {
 	ops     []*ledger.Op
 	results []ledger.Result
 	changes *ledger.Changes
-	before  int64 // the instant of the batch before
 	// generations in force when it was decided.
 	generations map[string]int64
 }
@@ -117,7 +116,7 @@ func (b *book) apply(now int64, ops []*ledger.Op) (*decision, error) {
 	if b.spoil.Store != nil {
 		b.spoil.Store(ops, page, changes)
 	}
-	d := &decision{at: at, ops: ops, results: results, changes: changes, before: b.last, generations: b.generations}
+	d := &decision{at: at, ops: ops, results: results, changes: changes, generations: b.generations}
 	b.last = at
 	return d, b.keep(page, changes)
 }
@@ -261,6 +260,22 @@ func (b *book) verify() ([]ledger.Difference, ledger.VerifyCounts) {
 	}
 	list := v.Differences()
 	return list, v.Counts()
+}
+
+// held lists the counters that hold something, in order.
+func (b *book) held() (list []ledger.Counter) {
+	for c, s := range b.counters {
+		if s.Held != 0 {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(x, y ledger.Counter) int {
+		if x.Less(y) {
+			return -1
+		}
+		return 1
+	})
+	return list
 }
 
 // stored is what comes back of a state that was written to a row.

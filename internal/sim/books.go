@@ -23,10 +23,8 @@ func (w *world) settleUp() {
 	for _, id := range sortedIDs(a.open) {
 		a.fail("nothing stays open", "%s", id)
 	}
-	for c, s := range w.book.counters {
-		if s.Held != 0 {
-			a.fail("at rest nothing is held", "%s of %q holds %d", c.Limit, c.Subject, s.Held)
-		}
+	for _, c := range w.book.held() {
+		a.fail("at rest nothing is held", "%s of %q holds %d", c.Limit, c.Subject, w.book.counters[c].Held)
 	}
 	for _, id := range sortedIDs(a.bonds) {
 		if a.endings[id] != 1 {

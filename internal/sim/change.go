@@ -61,6 +61,7 @@ func (c *configuration) changed(e *Event, generation int64) *configuration {
 	next := *c
 	w, key := *c.workspace(), *c.keys[e.Key]
 	switch {
+	case e.Change == changeKinds: // nothing
 	case e.Change >= ChangeRuleLimit:
 		next.rules = slices.Clone(c.rules)
 		changeRule(&next.rules[e.Amount%int64(len(next.rules))], e)

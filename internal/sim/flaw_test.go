@@ -133,6 +133,7 @@ func flaws() map[string]damaged {
 }
 
 func TestABrokenBookIsFoundAndItsScriptShrunk(t *testing.T) {
+	t.Parallel()
 	const seeds, steps, longest = 40, 800, 16
 	all := flaws()
 	maps.Copy(all, limitFlaws())

@@ -144,7 +144,7 @@ func limitFlaws() map[string]damaged {
 			for _, r := range c.Replaced {
 				r.Holds = slices.DeleteFunc(slices.Clone(r.Holds), func(h ledger.Hold) bool { return h.Model != "" && h.Held == 0 })
 			}
-		}, "a charge reaches its counters", "held is what is open", "the books balance"),
+		}, "a charge reaches its counters", "what is admitted is held"),
 		"a reset leaves something": store(func(_ []*ledger.Op, p *ledger.Page, c *ledger.Changes) {
 			for i := range c.Events {
 				if e := &c.Events[i]; e.Kind == ledger.EventReset && len(e.Charges) > 0 && e.Charges[0].Kind == ledger.KindFixed {

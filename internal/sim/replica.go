@@ -81,6 +81,7 @@ func (r *replica) crash(downMicros int64) {
 	r.world.after(downMicros, func() {
 		if !r.up {
 			r.world.note("r%d restarts", r.number)
+			r.world.recover()
 			r.start()
 		}
 	})
@@ -157,15 +158,22 @@ func (r *replica) send(batch *teller.Batch) {
 	if len(r.mishaps) > 0 {
 		m, r.mishaps = r.mishaps[0], r.mishaps[1:]
 	}
+	deliver := r.world.after
+	if r.world.peer != nil { // a call within one process: it dies with it, and is never made twice
+		deliver = r.later
+		if m.kind == Late || m.kind == Twice {
+			m.kind = AnswerLost
+		}
+	}
 	apply := func() { r.world.apply(r, b) }
 	answer := func() { r.answered(b, b.results, b.err) }
 	loses := func() { r.answered(b, nil, errUnknown) }
 	switch m.kind {
 	case Delayed:
-		r.world.after(way+min(m.micros, patience), apply)
+		deliver(way+min(m.micros, patience), apply)
 		r.later(2*way+min(m.micros, patience), answer)
 	case AnswerLost:
-		r.world.after(way, apply)
+		deliver(way, apply)
 		r.later(way+min(m.micros, patience), loses)
 	case BatchLost:
 		r.later(way+min(m.micros, patience), loses)
@@ -174,15 +182,15 @@ func (r *replica) send(batch *teller.Batch) {
 		r.later(2*way, answer)
 	case Late:
 		r.later(way, loses)
-		r.world.after(2*way+m.micros, apply)
+		deliver(2*way+m.micros, apply)
 	case Twice:
 		// Whose answer is known is not delivered again: only what a replica gave up.
-		r.world.after(way, apply)
+		deliver(way, apply)
 		r.later(2*way, loses)
 		again := &sending{number: b.number, batch: batch}
-		r.world.after(2*way+m.micros, func() { r.world.apply(r, again) })
+		deliver(2*way+m.micros, func() { r.world.apply(r, again) })
 	default:
-		r.world.after(way, apply)
+		deliver(way, apply)
 		r.later(2*way, answer)
 	}
 }
@@ -239,6 +247,7 @@ func (r *replica) sweepSoon() {
 func (r *replica) sweep() {
 	expired, err := r.world.book.expired(r.world.now)
 	if err == nil {
+		r.world.alsoExpired(expired)
 		for _, row := range expired {
 			op := &ledger.Op{Verb: ledger.Sweep, Workspace: row.Workspace, Reservation: row}
 			if _, err := r.submit(op, nil); err != nil {

@@ -138,6 +138,8 @@ type script struct {
 	// shape draws the configuration that the run begins with.
 	shape  uint64
 	events []Event
+	// open opens the book that is driven beside the model; nil: none is.
+	open func() (Peer, error)
 }
 
 const (

@@ -19,15 +19,15 @@ const (
 	steps = 2000
 )
 
-func seeds(t *testing.T) uint64 {
+func seeds(t *testing.T, env string, most uint64) uint64 {
 	t.Helper()
-	text := os.Getenv(seedsEnv)
+	text := os.Getenv(env)
 	if text == "" {
-		return defaultSeeds
+		return most
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		t.Fatalf("%s=%q: %v", seedsEnv, text, err)
+		t.Fatalf("%s=%q: %v", env, text, err)
 	}
 	return n
 }
@@ -35,8 +35,9 @@ func seeds(t *testing.T) uint64 {
 func TestSeedsKeepEveryInvariant(t *testing.T) {
 	// BUD-1 to BUD-5, BUD-8 to BUD-10, KEY-7, RES-9, USE-3, RAT-4, CAP-1 to CAP-3, RUN-1, RUN-3, RAT-1, RES-1 to RES-5, RES-7, RES-8, RES-10,
 	// BAL-2, BAL-3, BAL-6, ORD-1, ORD-2, ORD-4 and ENGINE 6, 7, 9, 13.
+	t.Parallel()
 	var all sim.Tally
-	for seed := range seeds(t) {
+	for seed := range seeds(t, seedsEnv, defaultSeeds) {
 		tally, err := sim.RunTally(seed, steps)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +48,7 @@ func TestSeedsKeepEveryInvariant(t *testing.T) {
 		}
 	}
 	t.Log(all.String())
-	if seeds(t) < defaultSeeds {
+	if seeds(t, seedsEnv, defaultSeeds) < defaultSeeds {
 		return
 	}
 	// BUD-1: every scope × window × metric × enforcement × narrowing.

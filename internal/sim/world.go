@@ -29,6 +29,7 @@ type world struct {
 	tasks    tasks
 	pushed   int
 	book     *book
+	peer     Peer // nil: there is none
 	audit    *audit
 	tally    Tally
 	replicas []*replica
@@ -68,6 +69,7 @@ func (t *tasks) Pop() any {
 func play(s *script, spoil flaw) (Tally, *Failure) {
 	w := &world{script: s, now: start}
 	w.book, w.audit = newBook(s, spoil), newAudit(&w.tally)
+	w.join()
 	for n := range s.replicas {
 		r := &replica{world: w, number: n}
 		w.replicas = append(w.replicas, r)
@@ -90,6 +92,7 @@ func play(s *script, spoil flaw) (Tally, *Failure) {
 	if w.failed == nil {
 		w.settleUp()
 	}
+	w.part()
 	return w.tally, w.failed
 }
 
@@ -164,7 +167,7 @@ func (w *world) happen(e *Event) {
 	case Change:
 		w.tally.Changes++
 		before := w.book.configurations[e.Workspace]
-		w.book.configure(e.Workspace, before.changed(e, before.snapshot.Generation+1))
+		w.book.configure(e.Workspace, before.changed(e, w.generation(before)))
 	case Pay, Amend:
 		w.post(r, e)
 	case Adjust:
@@ -212,6 +215,7 @@ func (w *world) apply(r *replica, b *sending) {
 		return
 	}
 	d, err := w.book.apply(w.now, b.batch.Ops)
+	w.follow(b.batch.Ops, d, err)
 	b.err = err
 	switch {
 	case err == nil:
@@ -226,10 +230,15 @@ func (w *world) apply(r *replica, b *sending) {
 	}
 	b.results = d.results
 	w.note("r%d batch %d: %s", r.number, b.number, outline(d))
-	w.audit.decided(w.book, d)
+	w.audited(d)
 	if len(d.changes.Opened) > 0 {
 		w.sweepSoon()
 	}
+}
+
+// audited has the audit look at a batch.
+func (w *world) audited(d *decision) {
+	w.audit.decided(w.book, d)
 	if w.audit.rule == "" && w.tally.Batches%verifyEvery == 0 {
 		w.audit.verify(w.book)
 	}
