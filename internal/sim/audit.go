@@ -127,6 +127,10 @@ func (a *audit) step(op *ledger.Op, r *ledger.Result, events []ledger.Event) {
 	case ledger.Refused:
 		a.refusal(op, r)
 	case ledger.Done:
+		if op.Verb == ledger.Read {
+			a.tally.Looked++
+			a.read(op, r)
+		}
 		a.done(op, events)
 	case ledger.Stale:
 		a.tally.Stale++

@@ -149,6 +149,7 @@ func (a *audit) read(op *ledger.Op, r *ledger.Result) {
 		switch s.Check.Kind {
 		case ledger.KindFixed:
 			amount += a.raised[c]
+			a.windowed(s.Check, a.d.at)
 		case ledger.KindFunds:
 			used -= a.credits[c]
 		case ledger.KindGauge:

@@ -3,16 +3,12 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/internal/admit"
-	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/teller"
-	"github.com/weirhq/weir/internal/tenant"
 )
 
 // decisionTries and the order of things are the gateway's (serve, admit, settle).
@@ -66,29 +62,6 @@ func (q *request) call() *call.Call {
 	return c
 }
 
-// build makes the admission with what this replica knows of the configuration.
-func (q *request) build(tentative bool) *admit.Plan {
-	c := q.replica.known[q.Workspace]
-	w := q.replica.world
-	var named []string
-	if q.User > 0 {
-		named = []string{userName(q.User)}
-	}
-	who, f := admit.Attribute(c.keys[q.Key], named, []string{strings.Join(tags(q.Tags), ",")}, q.call())
-	if f != nil {
-		w.fail("what a request names is read", "#%d: %v", q.number, f)
-	}
-	plan := admit.Build(admit.Request{
-		ID: q.id, Key: c.keys[q.Key], Call: q.call(), Snapshot: c.snapshot, Who: who, Process: "replica", HoldMicros: holdMicros,
-		OutputCap: q.outputCap, Tentative: tentative,
-	})
-	if spoil := w.book.spoil.Build; spoil != nil {
-		spoil(plan.Op)
-	}
-	q.expect(plan, c)
-	return plan
-}
-
 func (q *request) admit() {
 	q.tries++
 	q.plan = q.build(!q.final && q.tries < decisionTries)
@@ -121,6 +94,7 @@ func (q *request) decided(result *ledger.Result, err error) {
 		q.admitted = true
 		q.reservation, q.planned = result.Reservation, &q.plan.Targets[result.Candidate]
 		q.seen(nil, &w.tally.Combined)
+		q.headed(result)
 		q.renewLater()
 		q.dispatch()
 	case result.Verdict == ledger.Refused && q.plan.Op.Quiet:
@@ -139,80 +113,6 @@ func (q *request) decided(result *ledger.Result, err error) {
 		q.admit()
 	default:
 		q.unavailable(nil)
-	}
-}
-
-// shrink asks again, for less output if a short budget says what would fit, else
-// for the last time (BUD-10).
-func (q *request) shrink(result *ledger.Result) {
-	bound, fits := q.plan.Shrunk(result)
-	if why := q.misfit(result, bound, fits); why != "" {
-		q.replica.world.fail("a short budget lowers the output to what fits", "#%d: %s", q.number, why)
-	}
-	if q.outputCap = 0; fits {
-		q.outputCap = bound
-		q.replica.world.tally.Shrunk++
-	}
-	q.final = !fits
-	if q.tries >= decisionTries {
-		q.unavailable(nil)
-		return
-	}
-	q.admit()
-}
-
-// misfit tells what is wrong with a bound that was found by what a decision saw:
-// everything that stood against the request must be a hard budget that shrinks;
-// the bound fits all of them, and one more would not.
-func (q *request) misfit(result *ledger.Result, bound int64, fits bool) string {
-	c := q.replica.known[q.Workspace]
-	least := max(1, c.workspace().ShrinkFloor)
-	_, most := q.estimate(c)
-	most.Tokens -= most.Input // the output that it asked for
-	possible, room := true, func(int64) bool { return true }
-	for i := range result.Readings {
-		r := &result.Readings[i]
-		if r.Pass {
-			continue
-		}
-		possible = possible && c.shrinks(r.Check.Counter.Limit)
-		before, free := room, r.Amount-r.Used-r.Held
-		room = func(output int64) bool { return before(output) && q.costs(output).Of(r.Check.Wants) <= free }
-	}
-	switch {
-	case fits && (bound < least || bound >= most.Tokens || !possible || !room(bound) || bound+1 < most.Tokens && room(bound+1)):
-		return fmt.Sprintf("lowered to %d of %d", bound, most.Tokens)
-	case !fits && possible && least < most.Tokens && room(least):
-		return fmt.Sprintf("%d of %d would fit", least, most.Tokens)
-	default:
-		return ""
-	}
-}
-
-// shrinks tells whether a limit is a hard budget that lowers what it is asked for.
-func (c *configuration) shrinks(id string) bool {
-	for i := range c.budgets {
-		if b := &c.budgets[i]; b.ID == id && b.Enforcement == budget.Hard {
-			return b.Shrink != nil && *b.Shrink || b.Shrink == nil && c.workspace().OnShort == tenant.Shrink
-		}
-	}
-	return false
-}
-
-// costs is the worst case of so much output.
-func (q *request) costs(output int64) ledger.Amounts {
-	in, _, out := rates(modelOf(q.name))
-	input := (q.TextBytes+2)/3 + 3 + 4
-	return ledger.Amounts{Spend: input*in + output*out, Tokens: input + output}
-}
-
-// seen counts the combinations of a request's budgets: of one check, or of all.
-func (q *request) seen(check *ledger.Check, into *map[string]int) {
-	common, own := q.demands(q.replica.known[q.Workspace])
-	for _, d := range append(common, own...) {
-		if d.combination != "" && (check == nil || check.Counter.Limit == d.limit) {
-			count(into, map[string]int{d.combination: 1})
-		}
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	Pay                     // a workspace is topped up
 	Amend                   // a limit is raised, reset or seeded
 	Adjust                  // an ended request is corrected
+	Look                    // somebody reads the limits of a key
 	eventKinds
 )
 
@@ -96,7 +97,7 @@ const (
 )
 
 func kindNames() [eventKinds]string {
-	return [eventKinds]string{"arrive", "mishap", "crash", "step", "drift", "change", "pay", "amend", "adjust"}
+	return [eventKinds]string{"arrive", "mishap", "crash", "step", "drift", "change", "pay", "amend", "adjust", "look"}
 }
 
 func endingNames() [endingKinds]string {
@@ -121,6 +122,8 @@ func (e *Event) String() string {
 		return fmt.Sprintf("%s w%d key %d %s (%d)", head, e.Workspace, e.Key, changeNames()[e.Change], e.Amount)
 	case Pay, Adjust:
 		return fmt.Sprintf("%s r%d w%d %d × %d", head, e.Replica, e.Workspace, e.Amount, e.Count)
+	case Look:
+		return fmt.Sprintf("%s r%d w%d key %d user %d tags %d", head, e.Replica, e.Workspace, e.Key, e.User, e.Tags)
 	case Amend:
 		return fmt.Sprintf("%s r%d w%d key %d %s %d (%d)", head, e.Replica, e.Workspace, e.Key, e.Entry, e.Amount, e.Count)
 	default:
@@ -179,7 +182,7 @@ func draw(seed uint64, steps int) *script {
 
 func (s *script) event(random *rand.Rand, at int64, trouble, jumps int) Event {
 	e := Event{At: at, Replica: random.IntN(s.replicas), Workspace: random.IntN(workspaces)}
-	e.Key = random.IntN(keys)
+	e.Request.Key = random.IntN(keys)
 	switch n := random.IntN(1000); {
 	case n < 30*trouble:
 		e.Kind, e.Mishap, e.Count = Mishap, MishapKind(random.IntN(int(mishapCount))), 1+random.IntN(4)
@@ -197,7 +200,9 @@ func (s *script) event(random *rand.Rand, at int64, trouble, jumps int) Event {
 	case n < 215:
 		e.Kind, e.Amount, e.Count = Amend, random.Int64N(5000), random.IntN(3)
 		e.Entry = [...]ledger.EventKind{ledger.EventRaise, ledger.EventReset, ledger.EventSeed}[random.IntN(3)]
-	case n < 225:
+	case n < 235:
+		e.Kind, e.User, e.Tags = Look, random.IntN(users), random.IntN(4)
+	case n < 245:
 		e.Kind, e.Amount, e.Count = Adjust, random.Int64N(50_000_000), 1-2*random.IntN(2)
 	default:
 		e.Kind, e.Request = Arrive, requestOf(random, e.Key)

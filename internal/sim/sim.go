@@ -73,7 +73,7 @@ type Tally struct {
 	Settled, Swept, Voided, Undone, Corrected, Tombstones int
 	Stale, Carried, Renewed, Conflicts                    int
 	Crashes, ClockSteps, Changes, Funded                  int
-	Adjusted, Notices, Shrunk                             int
+	Adjusted, Notices, Shrunk, Looked, Warned             int
 	Amended                                               [3]int // raises, resets, seeds
 	Mishaps                                               [mishapCount]int
 	RefusedBy                                             map[string]int
@@ -106,7 +106,7 @@ func (t *Tally) counts() []*int {
 		&t.Steps, &t.Batches, &t.Arrivals, &t.Admitted, &t.Refused, &t.Unavailable, &t.Moved, &t.Sent,
 		&t.Settled, &t.Swept, &t.Voided, &t.Undone, &t.Corrected, &t.Tombstones,
 		&t.Stale, &t.Carried, &t.Renewed, &t.Conflicts, &t.Crashes, &t.ClockSteps, &t.Changes, &t.Funded,
-		&t.Adjusted, &t.Notices, &t.Shrunk, &t.Amended[0], &t.Amended[1], &t.Amended[2],
+		&t.Adjusted, &t.Notices, &t.Shrunk, &t.Looked, &t.Warned, &t.Amended[0], &t.Amended[1], &t.Amended[2],
 	}
 	for i := range t.Mishaps {
 		list = append(list, &t.Mishaps[i])

@@ -68,7 +68,7 @@ func cameAcross(t *testing.T, all *sim.Tally) {
 		"settled": all.Settled, "swept": all.Swept, "voided": all.Voided, "undone": all.Undone, "corrected": all.Corrected,
 		"tombstones": all.Tombstones, "stale": all.Stale, "carried": all.Carried, "renewed": all.Renewed,
 		"conflicts": all.Conflicts, "crashes": all.Crashes, "clock steps": all.ClockSteps, "changes": all.Changes, "funded": all.Funded,
-		"adjusted": all.Adjusted, "notices": all.Notices, "shrunk": all.Shrunk,
+		"adjusted": all.Adjusted, "notices": all.Notices, "shrunk": all.Shrunk, "looked": all.Looked, "warned": all.Warned,
 		"raised": all.Amended[0], "reset": all.Amended[1], "seeded": all.Amended[2],
 	} {
 		if n < 10 {

@@ -172,6 +172,10 @@ func (w *world) happen(e *Event) {
 		w.post(r, e)
 	case Adjust:
 		w.adjust(r, e)
+	case Look:
+		if r = w.upFrom(r); r != nil {
+			r.look(e)
+		}
 	case eventKinds:
 	}
 }
