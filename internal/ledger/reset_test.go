@@ -90,3 +90,15 @@ func TestAZoneChangeForgetsNoReset(t *testing.T) {
 	b.one(start+2*hour, admit(10, wants(dollar, 1, 1), later))
 	expectBalanced(t, b, start+2*hour)
 }
+
+func TestARowThatARebuildLeftEmptyIsNotComparedByDay(t *testing.T) {
+	// RES-7: the reset of one zone's date is booked at its start, which lies on
+	// another date elsewhere.
+	b := newBook()
+	spend(t, b, 1, start, 5*dollar, capOf(7, 100*dollar, nil, 1))
+	expect(t, b.one(start+minute, amend(2, ledger.EventReset, 0, capOf(7, 100*dollar, nil, 1))), ledger.Done)
+	moved := capOf(7, 100*dollar, zone(t, "America/New_York"), 2)
+	expect(t, b.one(start+hour, amend(3, ledger.EventReset, 0, moved)), ledger.Done)
+	spend(t, b, 4, start+2*hour, dollar, moved)
+	expectBalanced(t, b, start+2*hour)
+}

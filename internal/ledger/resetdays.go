@@ -93,6 +93,8 @@ func (s *State) rebuilt(c *Check, late []LateSum, quarters []QuarterSum) {
 		s.addDay(l.Amount, window.DayAt(l.Quarter, c.zone()))
 	}
 	if s.ResetAt != 0 {
+		// Until the day of the reset is gone: also where nothing was spent since.
+		s.Days.roll(window.DayAt(s.ResetAt, c.zone()))
 		s.Days.Late, s.Days.Moved = late, true
 	}
 }
