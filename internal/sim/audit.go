@@ -129,7 +129,7 @@ func (a *audit) step(op *ledger.Op, r *ledger.Result, events []ledger.Event) {
 	case ledger.Done:
 		if op.Verb == ledger.Read {
 			a.tally.Looked++
-			a.read(op, r)
+			a.read(op, r, nil)
 		}
 		a.done(op, events)
 	case ledger.Stale:

@@ -112,7 +112,7 @@ func flaws() map[string]damaged {
 		"spend is not seen": load(each(ledger.KindFixed, func(s *ledger.State) { s.Settled /= 2 }), "a decision sees what was used", "settled is what events charged"),
 		"a bucket refills at twice its rate": load(each(ledger.KindBucket, func(s *ledger.State) { s.Deficit -= s.Deficit / 3 }),
 			"no interval has more than its bucket gives", "the books balance"),
-		"rules are not seen": load(each(ledger.KindSliding, func(s *ledger.State) { s.Sliding = nil }), "no limit is passed", "the books balance"),
+		"rules are not seen": load(each(ledger.KindSliding, func(s *ledger.State) { s.Sliding = nil }), "a decision sees what was used", "the books balance"),
 		"a bucket is off by one": store(func(p *ledger.Page, c *ledger.Changes) {
 			for _, at := range c.Counters {
 				if s := p.Counters[at]; s.Kind == ledger.KindBucket {
@@ -126,7 +126,7 @@ func flaws() map[string]damaged {
 					s.Sliding.Marks[0].Units++
 				}
 			}
-		}, "the books balance", "nobody is refused without a reason"),
+		}, "the books balance", "a decision sees what was used"),
 		"a call is not written":     store(func(_ *ledger.Page, c *ledger.Changes) { c.Calls = nil }, "the books balance"),
 		"old configurations decide": load(func(p *ledger.Page) { p.Generations = nil }, "no decision on an old configuration"),
 	}

@@ -23,6 +23,7 @@ func (a *audit) admission(op *ledger.Op, r *ledger.Result) {
 		}
 		before := b.clone()
 		a.hold(b, -1)
+		a.read(op, r, before)
 		a.returned(id, b)
 		b.unbind()
 		a.judge(op, r, before)
@@ -36,7 +37,7 @@ func (a *audit) admission(op *ledger.Op, r *ledger.Result) {
 		return
 	}
 	a.tally.Admitted++
-	a.read(op, r)
+	a.read(op, r, nil)
 	a.judge(op, r, nil)
 	b := &bond{at: a.d.at}
 	a.bonds[id] = b
@@ -140,8 +141,13 @@ func windowName(check *ledger.Check, at int64) string {
 	}
 }
 
-// read holds what a decision saw against the audit's own figures before it.
-func (a *audit) read(op *ledger.Op, r *ledger.Result) {
+// read holds what a decision saw against the audit's own figures before it. What
+// a request that moves holds itself is out of them.
+func (a *audit) read(op *ledger.Op, r *ledger.Result, moved *bond) {
+	in := a.d.at
+	if moved != nil {
+		in = moved.at
+	}
 	for i := range r.Readings {
 		s := &r.Readings[i]
 		c := s.Check.Counter
@@ -149,12 +155,18 @@ func (a *audit) read(op *ledger.Op, r *ledger.Result) {
 		switch s.Check.Kind {
 		case ledger.KindFixed:
 			amount += a.raised[c]
-			a.windowed(s.Check, a.d.at)
+			a.windowed(s.Check, in)
 		case ledger.KindFunds:
 			used -= a.credits[c]
 		case ledger.KindGauge:
+			if moved != nil && moved.has(s.Check) {
+				continue
+			}
 		case ledger.KindRoster:
 			used = int64(len(a.members[op.Workspace]))
+		case ledger.KindSliding:
+			a.slides(s, moved)
+			continue
 		default:
 			continue
 		}
@@ -252,15 +264,25 @@ func (a *audit) refusal(op *ledger.Op, r *ledger.Result) {
 		a.tally.Tombstones++
 		a.tombstones[op.ID] = true
 	}
-	if op.Verb == ledger.Admit {
-		a.read(op, r)
-	}
 	check := r.Refusal.Check
+	in := a.d.at
+	if op.Verb == ledger.Move {
+		b := a.bonds[op.Reservation.ID]
+		in = b.at
+		if b.has(check) {
+			a.fail("nobody is refused without a reason", "%s was counted by %s before", op.Reservation.ID, check.Name)
+		}
+		a.hold(b, -1) // it does not stand in its own way
+		defer a.hold(b, 1)
+		a.read(op, r, b)
+	} else {
+		a.read(op, r, nil)
+	}
 	if a.tally.RefusedBy == nil {
 		a.tally.RefusedBy = map[string]int{}
 	}
 	a.tally.RefusedBy[string(check.Code)]++
-	if op.Verb == ledger.Move || check.Kind == ledger.KindBucket {
+	if check.Kind == ledger.KindBucket || op.Verb == ledger.Move && check.Kind == ledger.KindSliding {
 		return
 	}
 	if check.Kind == ledger.KindDays && a.calendar(check.Counter).ahead {
@@ -274,7 +296,7 @@ func (a *audit) refusal(op *ledger.Op, r *ledger.Result) {
 		a.slack(check, c)
 		return
 	}
-	if a.objection(check, c, a.d.at) == "" {
+	if a.objection(check, c, in) == "" {
 		a.fail("nobody is refused without a reason", "%s was refused by %s of %s: used %d, held %d, wanted %d, amount %d",
 			op.ID, check.Name, check.Scope, r.Refusal.Reading.Used, r.Refusal.Reading.Held, r.Refusal.Reading.Wanted, check.Amount)
 	}

@@ -144,7 +144,7 @@ func (w *world) adjust(r *replica, e *Event) {
 	call := w.book.calls[q.id]
 	// Never below zero, in any metric: what was charged is net.
 	spend := max(e.Amount*int64(e.Count), -w.audit.net[q.id])
-	tokens := max(e.Amount%100*int64(e.Count), -w.audit.tokens[q.id])
+	tokens := max(e.Amount%5000*int64(e.Count), -w.audit.tokens[q.id])
 	if tokens < 0 && q.CachedPermille > 0 {
 		tokens = 0 // how many of them were cached, nobody says
 	}

@@ -73,6 +73,17 @@ func (e *entry) revise(delta int64) {
 	}
 }
 
+// slides holds what a window is read to hold against what is in it: an exact one
+// frees at once, sums at most a sixtieth late.
+func (a *audit) slides(r *ledger.Reading, moved *bond) {
+	length := r.Check.Window.Length
+	p := a.pane(r.Check.Counter)
+	least, most := p.sum(a.passed, length), p.sum(a.passed, length+length/60+1000)
+	if moved == nil && !a.stepped && (r.Used < least || r.Used > most) {
+		a.fail("a decision sees what was used", "%s of %q: %d in the window, want %d to %d", r.Check.Name, r.Check.Counter.Subject, r.Used, least, most)
+	}
+}
+
 // slack judges a refusal by a rule. A window frees at most a sixtieth of itself
 // late (ENGINE 8), and after the clock was set back nobody can tell.
 func (a *audit) slack(check *ledger.Check, c *ledger.Candidate) {

@@ -182,7 +182,7 @@ func draw(seed uint64, steps int) *script {
 
 func (s *script) event(random *rand.Rand, at int64, trouble, jumps int) Event {
 	e := Event{At: at, Replica: random.IntN(s.replicas), Workspace: random.IntN(workspaces)}
-	e.Request.Key = random.IntN(keys)
+	e.Key = random.IntN(keys)
 	switch n := random.IntN(1000); {
 	case n < 30*trouble:
 		e.Kind, e.Mishap, e.Count = Mishap, MishapKind(random.IntN(int(mishapCount))), 1+random.IntN(4)
