@@ -19,8 +19,10 @@ BIN := bin/weir
 # Benchmarks: time for each. Fuzzing: time for each target of `make fuzz`.
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
-# Seeds of `make soak`, 2,000 steps each.
+# Seeds of `make soak`, 2,000 steps each on the model book, and those that drive
+# SQLite, 700 steps each.
 SEEDS ?= 20000
+SQLITE_SEEDS ?= 2000
 # Rounds of `make torture`, about 15 seconds each, and the seed of the first:
 # empty is another one each time. A failure says how to repeat its round.
 ROUNDS ?= 12
@@ -77,8 +79,9 @@ fuzz: ## Every fuzz target for FUZZTIME (10m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds
-	@WEIR_SIM_SEEDS=$(SEEDS) go test -timeout 0 -v -run TestSeedsKeepEveryInvariant ./internal/sim
+soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite
+	@WEIR_SIM_SEEDS=$(SEEDS) WEIR_SIM_SQLITE_SEEDS=$(SQLITE_SEEDS) \
+		go test -timeout 0 -v -run 'TestSeedsKeepEveryInvariant|TestSQLiteDoesAsTheModel' ./internal/sim
 
 .PHONY: torture
 torture: ## Kill, starve, cut and lie to the real program for ROUNDS (12), audit its books

@@ -136,6 +136,7 @@ func (a *audit) step(op *ledger.Op, r *ledger.Result, events []ledger.Event) {
 		a.tally.Stale++
 	case ledger.Carry:
 		a.tally.Carried++
+		a.carried(op)
 	case ledger.Already, ledger.Missing:
 	case ledger.Invalid:
 		a.fail("operations are valid", "verb %d of %s is invalid", op.Verb, op.ID)

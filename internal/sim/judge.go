@@ -124,6 +124,34 @@ func (a *audit) windowed(check *ledger.Check, at int64) {
 	}
 }
 
+// carried: an admission or a move is put off when it names other windows than its
+// own, or does not know what its request holds; never else.
+func (a *audit) carried(op *ledger.Op) {
+	in := a.d.at
+	if op.Verb == ledger.Move {
+		b := a.bonds[op.Reservation.ID]
+		in = b.at
+		for i := range b.dues {
+			c := b.dues[i].counter
+			if !slices.ContainsFunc(op.Reservation.Holds, func(h ledger.Hold) bool { return h.Counter == c }) {
+				return
+			}
+		}
+	} else if op.Verb != ledger.Admit {
+		return
+	}
+	lists := [][]ledger.Check{op.Checks}
+	for i := range op.Candidates {
+		lists = append(lists, op.Candidates[i].Checks)
+	}
+	for _, check := range slices.Concat(lists...) {
+		if check.Kind == ledger.KindFixed && windowName(&check, check.Counter.Window) != windowName(&check, in) {
+			return
+		}
+	}
+	a.fail("nothing is put off without a reason", "verb %d of %s", op.Verb, op.ID)
+}
+
 // windowName names the window of an instant by the calendar of its zone.
 func windowName(check *ledger.Check, at int64) string {
 	if length := check.Window.Length; length > 0 {
