@@ -18,8 +18,8 @@ import (
 )
 
 // refusalPatience is within how long an admission is refused while the store
-// cannot be written (RES-8).
-const refusalPatience = 2 * time.Second
+// cannot be written (RES-8): not a time that clients feel, but no hang either.
+const refusalPatience = 10 * time.Second
 
 // play is what happens to the process in a round, each scene at a random moment
 // of the load. Every round has each of them; their order is the seed's.

@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
 )
 
@@ -89,7 +92,7 @@ func (s *Server) watch() (run func(context.Context)) {
 			case <-ctx.Done():
 				return
 			case <-hangup:
-				s.reload(ctx)
+				quiet.Reset(0)
 			case e := <-watched.Events:
 				if watched.concerns(e) {
 					quiet.Reset(settleDown)
@@ -98,7 +101,9 @@ func (s *Server) watch() (run func(context.Context)) {
 				s.log.Warn("changes of the configuration file may have been missed; it is read again", "error", err)
 				quiet.Reset(settleDown)
 			case <-quiet.C:
-				s.reload(ctx)
+				if s.reload(ctx) {
+					quiet.Reset(applyAgain)
+				}
 			}
 		}
 	}
@@ -146,19 +151,29 @@ func (s *Server) watchFile() (*watched, func()) {
 	return w, func() { _ = watcher.Close() }
 }
 
+// applyAgain is when a file is applied again that a store without an answer could
+// not take.
+const applyAgain = 2 * time.Second
+
 // reload reads and applies the file; a broken one never replaces what works.
-func (s *Server) reload(ctx context.Context) {
+// again: nothing is known to be wrong with it, the store could not take it.
+func (s *Server) reload(ctx context.Context) (again bool) {
 	file, err := load(s.options)
 	if err == nil {
-		err = s.apply(ctx, file)
+		if err = s.apply(ctx, file); err != nil {
+			var problems document.Problems
+			var refused *fault.Fault
+			again = !errors.As(err, &problems) && (!errors.As(err, &refused) || refused.Code == fault.ServiceUnavailable)
+		}
 	}
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
-			s.log.Error("the configuration was not applied; the one before stays in force", "error", err)
+			s.log.Error("the configuration was not applied; the one before stays in force", "error", err, "applied_again", again)
 		}
-		return
+		return again
 	}
-	if file.Process != s.file.Process {
+	if !reflect.DeepEqual(file.Process, s.file.Process) {
 		s.log.Warn("a setting of the process (listen, store, tls, bounds …) has changed; it takes effect at the next start")
 	}
+	return false
 }

