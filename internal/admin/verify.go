@@ -51,6 +51,11 @@ func feed(ctx context.Context, v *ledger.Verifier, reader store.Reader, progress
 		}
 		return nil
 	}
+	if before, err := reader.Dropped(); err != nil {
+		return err
+	} else if before > 0 {
+		v.Dropped(before)
+	}
 	err := reader.Counters(func(c ledger.Counter, state *ledger.State) error {
 		v.Counter(c, state)
 		return step()

@@ -192,7 +192,8 @@ func (r *replay) finish(dropped int64) (differences []Difference, partial bool) 
 			continue
 		}
 		if first.Seq != expected {
-			r.missing(first.Seq-1, expected-1, first.At, dropped)
+			// What is missing was done until the state's instant before this flow.
+			r.missing(first.Seq-1, expected-1, first.Since, dropped)
 		}
 		expected = first.Seq + 1
 		switch {

@@ -310,3 +310,23 @@ func TestAnAlterationThatWasDecidedOnIsFound(t *testing.T) {
 		t.Errorf("found %+v", got)
 	}
 }
+
+func TestWhatWasDroppedLongBeforeTheNextRequestIsNotMissing(t *testing.T) {
+	// RES-6, RES-7: the log begins in the middle of what a counter has seen; a call
+	// that is gone from later than that is missing all the same.
+	b := newBook()
+	tokens := sliding(ledger.Tokens, 1000, hour)
+	for n, at := range []int64{start, start + 95*day, start + 97*day, start + 99*day} {
+		r := expect(t, b.one(at, admit(n+1, wants(0, 10, 0), rpm(10), tokens)), ledger.Admitted).Reservation
+		expect(t, b.one(at+second, settle(r, used(0, 20))), ledger.Done)
+	}
+	b.dropped = start + 5*day
+	b.calls = b.calls[1:]
+	if list := b.verify(start + 99*day + second); len(list) != 0 {
+		t.Errorf("found %+v", list)
+	}
+	b.calls = slices.Delete(b.calls, 1, 2)
+	if list := b.verify(start + 99*day + second); len(list) != 2 || list[0].Figure != "changes" {
+		t.Errorf("found %+v, want that a call of two days ago is missing", list)
+	}
+}

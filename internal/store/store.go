@@ -235,7 +235,8 @@ type Verifiable interface {
 	View(ctx context.Context, fn func(Reader) error) error
 }
 
-// Closing is what dropped events added to one counter in all (RES-6).
+// Closing is what dropped events of one day's admissions, in UTC, added to one
+// counter in all (RES-6).
 type Closing struct {
 	Counter ledger.Counter
 	Kind    ledger.Kind
@@ -252,6 +253,43 @@ type Reader interface {
 	Quarters(fn func(ledger.QuarterSum) error) error
 	Closings(fn func(Closing) error) error
 	Calls(fn func(*Call) error) error
+	// Dropped is an instant: calls that ended before it may be gone; 0: none is.
+	Dropped() (before int64, err error)
+}
+
+// Cut says which records may go: those of before an instant each. 0 keeps all.
+type Cut struct {
+	// Calls that ended before it, refusals too.
+	Calls int64
+	// Events of requests that were admitted, and last charged or corrected, before
+	// it; their sums are closed into daily entries. Entries of funds, raises, resets
+	// and seeds stay.
+	Events int64
+	// Quarters before it become days of UTC. No day of a zone's that is still
+	// counted may begin before it.
+	Quarters int64
+	// Notices of before it, sent or not.
+	Notices int64
+}
+
+// Pruned is what one step did, in rows: those that are gone, and the Closings
+// that were written.
+type Pruned struct{ Calls, Events, Closings, Quarters, Notices int64 }
+
+// Retainable drops what need not be kept (RES-6).
+type Retainable interface {
+	// Prune makes one step in one transaction: about limit rows, between the
+	// batches, which go on. done tells that nothing is left to do for this cut. A
+	// step that fails has changed nothing; one that is repeated loses nothing.
+	Prune(ctx context.Context, cut Cut, limit int) (step Pruned, done bool, err error)
+}
+
+// Copyable copies a running store. A store that keeps nothing is none.
+type Copyable interface {
+	// Backup writes the whole store as of one instant to a new file with mode 0600,
+	// which is on the disk when it returns, and tells its size. The batches go on.
+	// fs.ErrExist: there is such a file already.
+	Backup(ctx context.Context, path string) (bytes int64, err error)
 }
 
 // Recovery is what a start found and settled.

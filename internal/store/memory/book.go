@@ -30,6 +30,8 @@ type Book struct {
 	ended       map[callKey]ledger.Ending
 	calls       map[callKey]store.Call
 	quarters    map[quarterKey]ledger.QuarterSum
+	closings    map[store.Closing]int64 // by what they are of, without an amount
+	dropped     int64                   // calls that ended before it
 	generations map[string]int64
 	config
 }
@@ -61,6 +63,7 @@ var (
 	_ store.Secrets    = (*Book)(nil)
 	_ store.Log        = (*Book)(nil)
 	_ store.Verifiable = (*Book)(nil)
+	_ store.Retainable = (*Book)(nil)
 )
 
 // New makes an empty book.
@@ -73,7 +76,7 @@ func New(o Options) *Book {
 	return &Book{
 		instant: instant, open: make(shelf.Open), counters: make(map[ledger.Counter]*ledger.State),
 		ended: make(map[callKey]ledger.Ending), calls: make(map[callKey]store.Call),
-		quarters: make(map[quarterKey]ledger.QuarterSum), generations: make(map[string]int64),
+		quarters: make(map[quarterKey]ledger.QuarterSum), closings: make(map[store.Closing]int64), generations: make(map[string]int64),
 		config: newConfig(o.Secret),
 	}
 }
@@ -194,8 +197,7 @@ func (b *Book) keep(page *ledger.Page, changes *ledger.Changes, rows *shelf.Rows
 		b.calls[callKey{c.Workspace, c.ID}] = store.Call{Call: *c, Count: 1}
 	}
 	for _, q := range changes.Quarters {
-		key := quarterKey{q.Workspace, q.Key, q.Quarter}
-		b.quarters[key] = shelf.Quarters([]ledger.QuarterSum{q, b.quarters[key]})[0]
+		b.addQuarter(q)
 	}
 }
 
@@ -252,6 +254,11 @@ func (b *Book) View(ctx context.Context, fn func(store.Reader) error) error {
 	r := &reader{
 		counters: maps.Clone(b.counters), open: maps.Clone(b.open), events: slices.Clone(b.events),
 		quarters: slices.Collect(maps.Values(b.quarters)), calls: slices.Collect(maps.Values(b.calls)),
+		dropped: b.dropped,
+	}
+	for c, amount := range b.closings {
+		c.Amount = amount
+		r.closings = append(r.closings, c)
 	}
 	b.mu.Unlock()
 	return fn(r)

@@ -17,7 +17,9 @@ type reader struct {
 	open     shelf.Open
 	events   []ledger.Event
 	quarters []ledger.QuarterSum
+	closings []store.Closing
 	calls    []store.Call
+	dropped  int64
 }
 
 func compareQuarters(a, b ledger.QuarterSum) int {
@@ -69,8 +71,14 @@ func (r *reader) Quarters(fn func(ledger.QuarterSum) error) error {
 	return each(r.quarters, func(q *ledger.QuarterSum) error { return fn(*q) })
 }
 
-// Closings: this book drops no events.
-func (r *reader) Closings(func(store.Closing) error) error { return nil }
+// Closings walks in key order.
+func (r *reader) Closings(fn func(store.Closing) error) error {
+	slices.SortFunc(r.closings, shelf.CompareClosings)
+	return each(r.closings, func(c *store.Closing) error { return fn(*c) })
+}
+
+// Dropped is until where calls were dropped.
+func (r *reader) Dropped() (before int64, err error) { return r.dropped, nil }
 
 // Calls walks by workspace and id.
 func (r *reader) Calls(fn func(*store.Call) error) error {

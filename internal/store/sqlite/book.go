@@ -71,6 +71,7 @@ type Book struct {
 	options   Options
 	connector driver.Connector
 	read      *sql.DB
+	aside     *sql.DB // of one connection that no report can take: steps of Prune read with it
 	lock      *os.File
 	recovery  store.Recovery
 	wake      chan struct{} // one refusal record or more waits
@@ -97,6 +98,9 @@ type Book struct {
 	written atomic.Int64 // bytes of batches, and some, since the last checkpoint began
 	backlog atomic.Int64 // rows of the tail
 
+	pruneMu sync.Mutex // guards pruning; taken before all others
+	pruning pruning
+
 	running sync.Mutex // guards stop
 	stop    func()
 }
@@ -108,6 +112,8 @@ var (
 	_ store.Secrets    = (*Book)(nil)
 	_ store.Log        = (*Book)(nil)
 	_ store.Verifiable = (*Book)(nil)
+	_ store.Retainable = (*Book)(nil)
+	_ store.Copyable   = (*Book)(nil)
 )
 
 // Recovery is what Open found and settled.
@@ -302,6 +308,6 @@ func (b *Book) Close() error {
 	if b.writer != nil {
 		errs = append(errs, b.writer.spend())
 	}
-	errs = append(errs, b.lookups.close(), b.read.Close(), b.lock.Close())
+	errs = append(errs, b.lookups.close(), b.read.Close(), b.aside.Close(), b.lock.Close())
 	return errors.Join(errs...)
 }

@@ -84,6 +84,7 @@ func (b *Book) abandon() error {
 	_ = b.lookups.close()
 	if b.read != nil {
 		_ = b.read.Close()
+		_ = b.aside.Close()
 	}
 	return b.lock.Close()
 }
@@ -135,6 +136,8 @@ func (b *Book) connect(ctx context.Context, path string) error {
 	b.read = sql.OpenDB(reading)
 	b.read.SetMaxOpenConns(readers)
 	b.read.SetMaxIdleConns(readers)
+	b.aside = sql.OpenDB(reading)
+	b.aside.SetMaxOpenConns(1)
 	return nil
 }
 

@@ -112,6 +112,25 @@ WHERE workspace = ? AND kind >= 6 AND kind <= 8 AND id < ? ORDER BY id DESC LIMI
 	sqlUsageEvents = `SELECT ` + eventColumns + ` FROM events
 WHERE workspace = ? AND id >= ? AND id < ? AND admitted_at >= ? AND admitted_at < ?`
 
+	// What may be dropped (RES-6). Rows are listed in the order in which they were
+	// written, which is that of their instants while clocks run as they should.
+	sqlCallAges   = `SELECT rowid, ended_at FROM calls WHERE rowid > ? ORDER BY rowid LIMIT ?`
+	sqlDropCall   = `DELETE FROM calls WHERE rowid = ? AND ended_at < ?`
+	sqlNoticeAges = `SELECT seq, at FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?`
+	sqlDropNotice = `DELETE FROM outbox WHERE seq = ? AND at < ?`
+	sqlNextShop   = `SELECT coalesce(min(workspace), '') FROM events WHERE workspace > ?`
+	sqlOldEvents  = `SELECT ` + eventColumns + ` FROM events
+WHERE workspace = ? AND id > ? AND id < ? AND kind < 6 ORDER BY id, attempt, kind LIMIT ?`
+	sqlDropEvent = `DELETE FROM events WHERE workspace = ? AND id = ? AND attempt = ? AND kind = ?`
+	sqlClosing   = `SELECT amount FROM closings
+WHERE workspace = ? AND lim = ? AND epoch = ? AND subject = ? AND win = ? AND day = ? AND credit = ?`
+	sqlPutClosing = `INSERT OR REPLACE INTO closings (workspace, lim, epoch, subject, win, day, credit, kind, amount)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlNextKey     = `SELECT workspace, key FROM key_quarters WHERE (workspace, key) > (?, ?) ORDER BY workspace, key LIMIT 1`
+	sqlOldQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters
+WHERE workspace = ? AND key = ? AND quarter >= ? AND quarter < ? AND quarter % 86400000000 <> 0 ORDER BY quarter LIMIT ?`
+	sqlDropQuarter = `DELETE FROM key_quarters WHERE workspace = ? AND key = ? AND quarter = ?`
+
 	callColumns    = `workspace, id, key, outcome, code, ended_at, client_id, count, body`
 	sqlAllCalls    = `SELECT ` + callColumns + ` FROM calls ORDER BY workspace, id`
 	sqlCall        = `SELECT ` + callColumns + ` FROM calls WHERE workspace = ? AND id = ?`

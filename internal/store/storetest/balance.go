@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/shelf"
 	"github.com/weirhq/weir/internal/window"
 )
 
@@ -19,7 +20,9 @@ type Books struct {
 	Reservations []ledger.Reservation
 	Events       []ledger.Event
 	Quarters     []ledger.QuarterSum
+	Closings     []store.Closing
 	Calls        []store.Call
+	Dropped      int64
 }
 
 // Take copies one snapshot. Counters that mean nothing are left out: a book may
@@ -38,7 +41,8 @@ func Take(ctx context.Context, v store.Verifiable) (*Books, error) {
 			r.Events(func(e *ledger.Event) error { b.Events = append(b.Events, *e); return nil }),
 			r.Quarters(func(q ledger.QuarterSum) error { b.Quarters = append(b.Quarters, q); return nil }),
 			r.Calls(func(c *store.Call) error { b.Calls = append(b.Calls, *c); return nil }),
-			r.Closings(func(c store.Closing) error { return fmt.Errorf("closing %+v: nothing was closed", c) }),
+			r.Closings(func(c store.Closing) error { b.Closings = append(b.Closings, c); return nil }),
+			func() (err error) { b.Dropped, err = r.Dropped(); return err }(),
 		)
 	})
 	return b, err
@@ -88,7 +92,7 @@ func (b *Books) Balance() error {
 	if members != 0 {
 		return fmt.Errorf("rosters count %d members too many", members)
 	}
-	return firstError(b.raisesAgree(), b.quartersAgree())
+	return firstError(b.raisesAgree(), b.quartersAgree(), b.verified())
 }
 
 func (b *Books) sums() (held, settled, credits map[ledger.Counter]int64) {
@@ -96,6 +100,13 @@ func (b *Books) sums() (held, settled, credits map[ledger.Counter]int64) {
 	for i := range b.Reservations {
 		for _, h := range b.Reservations[i].Holds {
 			held[h.Counter] += h.Held
+		}
+	}
+	for _, c := range b.Closings {
+		if c.Credit {
+			credits[c.Counter] += c.Amount
+		} else {
+			settled[c.Counter] += c.Amount
 		}
 	}
 	for i := range b.Events {
@@ -110,6 +121,37 @@ func (b *Books) sums() (held, settled, credits map[ledger.Counter]int64) {
 		}
 	}
 	return held, settled, credits
+}
+
+// verified is what weir verify does, at an instant just after the last change.
+func (b *Books) verified() error {
+	var at int64
+	for _, s := range b.Counters {
+		at = max(at, s.At)
+	}
+	v := ledger.NewVerifier(at)
+	if b.Dropped > 0 {
+		v.Dropped(b.Dropped)
+	}
+	for c, s := range b.Counters {
+		v.Counter(c, &s)
+	}
+	for i := range b.Reservations {
+		v.Reservation(&b.Reservations[i])
+	}
+	for _, c := range b.Closings {
+		v.Closing(c.Counter, c.Kind, c.Credit, c.Amount)
+	}
+	for i := range b.Events {
+		v.Event(&b.Events[i])
+	}
+	for i := range b.Calls {
+		v.Call(&b.Calls[i].Call)
+	}
+	for _, d := range v.Differences() {
+		return fmt.Errorf("%+v: %s is %d, the records say %d (%s)", d.Counter, d.Figure, d.Have, d.Want, d.ID)
+	}
+	return nil
 }
 
 func (b *Books) raisesAgree() error {
@@ -129,22 +171,43 @@ func (b *Books) raisesAgree() error {
 	return nil
 }
 
+// quartersAgree cannot tell what closed events had spent. A quarter that nothing
+// was spent in stands for its whole day.
 func (b *Books) quartersAgree() error {
+	if len(b.Closings) > 0 {
+		return nil
+	}
 	type key struct {
 		workspace, key string
 		quarter        int64
 	}
-	want, have := make(map[key]int64), make(map[key]int64)
+	spent := make(map[key]int64)
 	for i := range b.Events {
 		e := &b.Events[i]
 		switch e.Kind {
 		case ledger.EventSettled, ledger.EventSwept, ledger.EventCorrection:
-			want[key{e.Workspace, e.Subjects.Key, window.QuarterAt(e.AdmittedAt)}] += e.Spend
+			spent[key{e.Workspace, e.Subjects.Key, window.QuarterAt(e.AdmittedAt)}] += e.Spend
 		default:
 		}
 	}
+	whole := make(map[key]bool)
 	for _, q := range b.Quarters {
-		have[key{q.Workspace, q.Key, q.Quarter}] = q.Spend
+		k := key{q.Workspace, q.Key, q.Quarter}
+		_, known := spent[k]
+		whole[k] = !known
+	}
+	byDay := func(k key) key {
+		if day := (key{k.workspace, k.key, k.quarter - k.quarter%shelf.DayMicros}); whole[day] {
+			return day
+		}
+		return k
+	}
+	want, have := make(map[key]int64), make(map[key]int64)
+	for k, spend := range spent {
+		want[byDay(k)] += spend
+	}
+	for _, q := range b.Quarters {
+		have[byDay(key{q.Workspace, q.Key, q.Quarter})] += q.Spend
 	}
 	if !reflect.DeepEqual(want, have) {
 		return fmt.Errorf("quarters are %v, events say %v", have, want)

@@ -13,6 +13,12 @@ import (
 	"github.com/weirhq/weir/internal/store"
 )
 
+// records are the roles of what has happened, but for reading it.
+type records interface {
+	store.Verifiable
+	store.Retainable
+}
+
 // Store is every role at once.
 type Store interface {
 	store.Book
@@ -20,7 +26,7 @@ type Store interface {
 	store.Objects
 	store.Secrets
 	store.Log
-	store.Verifiable
+	records
 	Close() error
 }
 
@@ -85,6 +91,7 @@ func Run(t *testing.T, d Driver) {
 			run("ResetsAndRaisesUnbalanceNothing", resetWhileOthersWrite)
 			run("ALevelIsAnnouncedOnce", noticesOnce)
 			run("ARosterIsNeverPassed", rosterBounded)
+			run("PruningDisturbsNoRequest", pruneWhileOthersWrite)
 		})
 	}
 	run := func(name string, test func(*testing.T, Driver)) {
@@ -108,11 +115,17 @@ func Run(t *testing.T, d Driver) {
 	run("ReadsSeeWhatWasAnsweredBefore", readsFollow)
 	run("UsageByKeyModelAndLocalDay", usage)
 	run("AClosedStoreIsUnavailable", closed)
+	run("WhatIsOlderThanTheCutGoes", pruneByAge)
+	run("WhatIsGoneIsAnsweredMissing", prunedMissing)
+	run("ARequestIsClosedWholeOrNotAtAll", prunedWhole)
+	run("AZoneChangeRebuildsDaysBesideWholeDays", prunedRebuild)
+	run("VerifyPassesAfterEveryStep", pruneRandomly)
 	if d.Keeps {
 		run("ReopeningGivesTheSameState", reopen)
 		run("AStartSweepsWhatIsOpen", startSweeps)
 		run("AKillLosesNothingThatWasAnswered", killedAnywhere)
 		run("AClockFarBehindRefusesTheStart", clockBehind)
+		run("PruningGoesOnAfterAKill", pruneThroughKills)
 	}
 }
 
