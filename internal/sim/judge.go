@@ -336,8 +336,8 @@ type calendar struct {
 	zone    string
 	charges []dated
 	sums    map[window.Day]int64
-	// ahead: a charge's admission lay in the future of the batch that wrote or
-	// read it.
+	// ahead: a charge's admission lay in the future of the batch that wrote, read or
+	// reset it.
 	ahead bool
 }
 
@@ -357,8 +357,13 @@ func (k *calendar) add(at, amount int64) {
 	k.sums = nil
 }
 
-// empty resets the days: what was charged counts no more.
-func (k *calendar) empty() { k.charges, k.sums = nil, nil }
+// empty resets the days at an instant: what was charged counts no more. What was
+// admitted at a later one, before the clock was set back, may count again once the
+// zone changes: the quarters of before the reset are told by their instants.
+func (k *calendar) empty(at int64) {
+	k.ahead = k.ahead || slices.ContainsFunc(k.charges, func(c dated) bool { return c.at > at })
+	k.charges, k.sums = nil, nil
+}
 
 // sum adds what was admitted on the span of local dates that ends at an instant.
 func (k *calendar) sum(zone *time.Location, at int64, span int32) int64 {

@@ -220,7 +220,7 @@ func (a *audit) reset(op *ledger.Op, e *ledger.Event) {
 			if k := a.calendar(c); !a.stepped && !k.ahead && k.sum(check.Zone, a.d.at, 30) != 0 && a.charges(e, c) == 0 {
 				a.fail("a reset leaves nothing", "the days of %q", c.Subject)
 			}
-			a.calendar(c).empty()
+			a.calendar(c).empty(a.d.at)
 		case ledger.KindSliding:
 			a.pane(c).empty()
 		case ledger.KindBucket:
