@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirhq/weir/internal/admit"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
@@ -26,7 +27,9 @@ type correction struct {
 	Number int32 `json:"number"`
 	Spend  int64 `json:"spend"`
 	Tokens int64 `json:"tokens"`
-	reason string
+	// Uncached is for limits that count no cache reads (SPEC USE-3).
+	Uncached int64 `json:"uncached"`
+	reason   string
 }
 
 // RequestAdjust says what an ended request cost instead of what it was charged
@@ -99,8 +102,9 @@ func readAdjustment(n *document.Node) (a adjustment, err error) {
 // over is the difference to what events have charged.
 func (a *adjustment) over(events []ledger.Event) correction {
 	var d correction
-	spent, used := int64(0), int64(0)
+	spent, used, cached := int64(0), int64(0), int64(0)
 	for i := range events {
+		cached, _ = money.SaturatingAdd(cached, cacheReads(events[i].Detail))
 		spent, _ = money.SaturatingAdd(spent, events[i].Spend)
 		used, _ = money.SaturatingAdd(used, events[i].Tokens)
 		if events[i].Kind == ledger.EventCorrection {
@@ -112,9 +116,18 @@ func (a *adjustment) over(events []ledger.Event) correction {
 	}
 	if a.tokens != nil {
 		d.Tokens, _ = money.SaturatingAdd(*a.tokens, -used)
+		// Who counts no cache reads was charged the rest alone, and gets no more back.
+		d.Uncached = max(d.Tokens, min(0, cached-used))
 	}
 	d.reason = a.reason
 	return d
+}
+
+// cacheReads are the tokens of an event's usage that were read from a cache.
+func cacheReads(detail []byte) int64 {
+	var usage admit.Usage
+	_ = json.Unmarshal(detail, &usage) // events without one have none
+	return usage.CachedInput
 }
 
 // findCall finds an ended request of the workspace.
@@ -187,7 +200,7 @@ func (s *Service) correct(ctx context.Context, c *scope, call *store.Call, d cor
 		Verb: ledger.Adjust, Workspace: c.object.ID, Reservation: call.Reservation(),
 		Entry: &ledger.Entry{
 			Kind: ledger.EventCorrection, Number: d.Number, Reason: d.reason, Actor: c.actor.Name,
-			Amounts: ledger.Amounts{Spend: d.Spend, Tokens: d.Tokens, Uncached: d.Tokens},
+			Amounts: ledger.Amounts{Spend: d.Spend, Tokens: d.Tokens, Uncached: d.Uncached},
 		},
 	})
 	if err != nil {

@@ -307,3 +307,27 @@ func TestARenewedStreamKeepsWhatItHolds(t *testing.T) {
 	w.rest(limitKey)
 	w.balanced()
 }
+
+// TestACorrectionGivesNoCacheReadsBack: RES-9, USE-3. Of 10,000 tokens a request
+// 2,000 were charged where cache reads do not count: no correction of one request
+// gives units of another back.
+func TestACorrectionGivesNoCacheReadsBack(t *testing.T) {
+	w := newWorld(t, `
+models:
+  - {name: m, provider: sim, upstream: "sim?in=9000&cached=8000&out=1000", max_output_tokens: 1000, price: free}
+budgets: [{name: b, scope: org, metric: tokens, limit: 100000, period: day, count_cached: false}]
+keys:
+  - {name: k, secret: `+limitKey+`}
+`)
+	first := w.must(w.chat(limitKey, "m"), 200, "")
+	w.must(w.chat(limitKey, "m"), 200, "")
+	w.used(limitKey, "b", "4000")
+	for _, c := range []struct {
+		tokens int64
+		used   string
+	}{{9_500, "3500"}, {0, "2000"}, {500, "2500"}} {
+		w.adjusted(first, "0", c.tokens)
+		w.used(limitKey, "b", c.used)
+		w.balanced()
+	}
+}
