@@ -46,6 +46,12 @@ func (f *CostFields) UnmarshalJSON(text []byte) error {
 }
 
 // UnmarshalJSON is for encoding/json.
+func (f *BackupFields) UnmarshalJSON(text []byte) error {
+	type plain BackupFields
+	return receive(text, (*plain)(f), &f.raw)
+}
+
+// UnmarshalJSON is for encoding/json.
 func (f *BudgetFields) UnmarshalJSON(text []byte) error {
 	type plain BudgetFields
 	return receive(text, (*plain)(f), &f.raw)

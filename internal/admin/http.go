@@ -97,6 +97,7 @@ func bindAll(api huma.API, s *Service) {
 	bind(api, OpRequestShow, s.RequestShow)
 	bind(api, OpRequestAdjust, s.RequestAdjust)
 	bind(api, OpVerify, s.Verify)
+	bind(api, OpBackup, s.Backup)
 	bind(api, OpPriceList, s.PriceList)
 	bind(api, OpPriceShow, s.PriceShow)
 	bind(api, OpPriceCost, s.PriceCost)

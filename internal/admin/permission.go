@@ -34,6 +34,7 @@ const (
 	OpRequestShow     Op = "requests.show"
 	OpRequestAdjust   Op = "requests.adjust"
 	OpVerify          Op = "verify.run"
+	OpBackup          Op = "backup.write"
 	OpPriceList       Op = "prices.list"
 	OpPriceShow       Op = "prices.show"
 	OpPriceCost       Op = "prices.cost"
@@ -97,6 +98,7 @@ var operations = []Operation{
 	{OpRequestShow, Viewer, http.MethodGet, "/requests/{id}", "Explain a request"},
 	{OpRequestAdjust, Admin, http.MethodPost, "/requests/{id}/adjust", "Say what an ended request cost instead of what it was charged"},
 	{OpVerify, System, http.MethodPost, "/verify", "Recompute every counter from its events"},
+	{OpBackup, System, http.MethodPost, "/backup", "Copy the store to a new file on the server's machine"},
 	{OpPriceList, Viewer, http.MethodGet, "/prices", "List prices"},
 	{OpPriceShow, Viewer, http.MethodGet, "/prices/model", "Show the price of a model"},
 	{OpPriceCost, Viewer, http.MethodPost, "/prices/cost", "Price a usage"},

@@ -41,10 +41,12 @@ type Options struct {
 	Secrets    store.Secrets
 	Log        store.Log
 	Verifiable store.Verifiable
-	Decider    Decider
-	Snapshots  Snapshots
-	Prices     *price.Catalogue
-	Clock      clock.Clock
+	// Copyable is nil for a store that cannot be copied to a file.
+	Copyable  store.Copyable
+	Decider   Decider
+	Snapshots Snapshots
+	Prices    *price.Catalogue
+	Clock     clock.Clock
 	// Random makes secrets and ids; nil is crypto/rand's.
 	Random io.Reader
 	// Durable is false for a store that keeps nothing (SPEC BUD-6).

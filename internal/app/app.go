@@ -114,6 +114,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	var running context.Context
 	running, s.quit = context.WithCancel(context.WithoutCancel(ctx))
 	s.background.Go(func() { s.keep(running) })
+	s.background.Go(func() { s.retain(running) })
 	watch := s.watch() // it listens before anybody is told that the program runs
 	s.background.Go(func() { watch(running) })
 	return s, nil
@@ -131,6 +132,7 @@ func load(o Options) (*config.File, error) {
 func (s *Server) build() {
 	metrics := observe.NewMetrics(Version(), observe.Sources{
 		StoreUp: s.core.teller.Healthy, Spooled: s.core.inSpool, Unspooled: s.core.unspooled.Load,
+		RetainedFrom: s.core.retained.until.Load, Dropped: s.core.retained.rows.Load,
 	})
 	s.core.metrics = metrics
 	s.transports = gateway.NewTransports()

@@ -26,13 +26,19 @@ import (
 	"github.com/weirhq/weir/internal/teller"
 )
 
+// records are the roles of what has happened, but for reading it.
+type records interface {
+	store.Verifiable
+	store.Retainable
+}
+
 // book is an opened store: every role of it.
 type book interface {
 	store.Book
 	store.Objects
 	store.Secrets
 	store.Log
-	store.Verifiable
+	records
 	store.Sweepable
 	Close() error
 }
@@ -48,6 +54,7 @@ type core struct {
 	process   string
 	log       *slog.Logger
 
+	retained       retained
 	spool          *spool.Spool // nil: the store keeps nothing either
 	unspooled      atomic.Int64 // settlements that the spool could not take
 	settlePatience time.Duration
@@ -82,8 +89,9 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	c.teller = c.newTeller()
 	c.teller.Start()
 	_, durable := file.Process.StorePath()
+	copyable, _ := c.book.(store.Copyable)
 	c.admin = admin.New(admin.Options{
-		Objects: c.book, Secrets: c.book, Log: c.book, Verifiable: c.book, Decider: c.teller, Snapshots: c.directory,
+		Objects: c.book, Secrets: c.book, Log: c.book, Verifiable: c.book, Copyable: copyable, Decider: c.teller, Snapshots: c.directory,
 		Prices: prices, Clock: c.clock, Durable: durable, Store: file.Process.Store, Version: Version(),
 	})
 	if err := c.admin.EnsureDefault(ctx); err != nil {

@@ -3,25 +3,35 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/internal/admin"
+	"github.com/weirhq/weir/internal/app"
 )
 
 // patienceShown is when a command that is not done begins to say so.
 const patienceShown = time.Second
 
-type verifyCmd struct{ reach }
+type verifyCmd struct {
+	reach
+
+	File string `placeholder:"FILE" help:"Verify this copy of a store instead, such as a backup. No configuration is read, and nothing is changed."`
+}
 
 func (c *verifyCmd) Help() string {
 	return `It reads one consistent snapshot of the store, of a running server too. Exit code 1
-means that at least one figure is not what the records say.`
+means that at least one figure is not what the records say. --file works on a copy in
+the folder for temporary files, which needs as much room as the file.`
 }
 
 func (c *verifyCmd) Run(s *session) error {
+	if c.File != "" {
+		return c.file(s)
+	}
 	return c.with(s, func(a *asked) error {
 		done := s.progress("verifying")
 		answer, err := a.Verify(s.ctx, admin.VerifyRequest{})
@@ -34,6 +44,35 @@ func (c *verifyCmd) Run(s *session) error {
 		}
 		return nil
 	})
+}
+
+// file verifies a copy, in this process.
+func (c *verifyCmd) file(s *session) error {
+	if c.Server != "" {
+		return misused("--file is read here, not by a server")
+	}
+	done := s.progress("verifying")
+	answer, err := app.VerifyFile(s.ctx, c.File)
+	done()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		text, err := json.Marshal(answer)
+		if err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
+		err = line(s.stdout, string(text))
+		if err != nil {
+			return err
+		}
+	} else if err := writeVerify(s.stdout, &answer); err != nil {
+		return err
+	}
+	if !answer.Balanced {
+		return &exit{code: exitFailed}
+	}
+	return nil
 }
 
 // progress says on a terminal's standard error that something goes on, and for

@@ -46,6 +46,11 @@ type Sources struct {
 	// it could not take since the process started (RES-8).
 	Spooled   func() int
 	Unspooled func() int64
+	// RetainedFrom is the instant that the last run of the retention dropped calls
+	// before, in Unix microseconds; 0: it has not come so far. Dropped counts rows
+	// since the process started (RES-6).
+	RetainedFrom func() int64
+	Dropped      func() int64
 }
 
 // NewMetrics registers every metric.
@@ -82,6 +87,8 @@ func (m *Metrics) watch(from Sources) {
 		}},
 		{"weir_spool_operations", "gauge", "Settlements in the spool: the store has not taken them yet.", func() float64 { return float64(from.Spooled()) }},
 		{"weir_spool_failures_total", "counter", "Times that a settlement could not be kept in the spool and waited in memory alone.", func() float64 { return float64(from.Unspooled()) }},
+		{"weir_retained_from_seconds", "gauge", "Unix time before which the call log has been dropped whole, by this process; 0 until its first run is through. It follows the clock at the distance of `reservation_retention`.", func() float64 { return float64(from.RetainedFrom()) / 1e6 }},
+		{"weir_retention_rows_total", "counter", "Records that were older than they must be kept and are dropped, since the process started.", func() float64 { return float64(from.Dropped()) }},
 	} {
 		if w.kind == "counter" {
 			m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: w.name, Help: w.help}, w.value))

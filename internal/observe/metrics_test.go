@@ -41,6 +41,7 @@ func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 	up := false
 	m := observe.NewMetrics("v1", observe.Sources{
 		StoreUp: func() bool { return up }, Spooled: func() int { return 3 }, Unspooled: func() int64 { return 4 },
+		RetainedFrom: func() int64 { return 5_000_000 }, Dropped: func() int64 { return 6 },
 	})
 	m.Refused(fault.New(fault.DayLimitReached, "no"), "default")
 	m.Ended(&ledger.Reservation{Model: "m", Workspace: "default"}, &admit.Charged{Cost: 2_500_000_000, Tokens: 7, End: admit.End{Outcome: "ok"}}, time.Second)
@@ -54,6 +55,8 @@ func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 		`weir_store_up 0`,
 		`weir_spool_operations 3`,
 		`weir_spool_failures_total 4`,
+		`weir_retained_from_seconds 5`,
+		`weir_retention_rows_total 6`,
 	} {
 		if !strings.Contains(w.Body.String(), line) {
 			t.Errorf("metrics lack %s", line)

@@ -103,6 +103,11 @@ func (c *Client) Verify(ctx context.Context, r admin.VerifyRequest) (admin.Verif
 	return call[admin.VerifyRequest, admin.VerifyAnswer](ctx, c, admin.OpVerify, r)
 }
 
+// Backup copies the store to a new file where the server runs.
+func (c *Client) Backup(ctx context.Context, r admin.BackupRequest) (admin.BackupAnswer, error) {
+	return call[admin.BackupRequest, admin.BackupAnswer](ctx, c, admin.OpBackup, r)
+}
+
 // PriceList lists prices.
 func (c *Client) PriceList(ctx context.Context, r admin.PriceListRequest) (admin.PriceListAnswer, error) {
 	return call[admin.PriceListRequest, admin.PriceListAnswer](ctx, c, admin.OpPriceList, r)

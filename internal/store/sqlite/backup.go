@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"modernc.org/sqlite"
 
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/store"
@@ -119,6 +122,9 @@ func Inspect(ctx context.Context, path string, c clock.Clock, fn func(*Book) err
 	if err := copyFile(path, into); err != nil {
 		return fmt.Errorf("copy the store: %w", err)
 	}
+	if err := isStore(ctx, into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
 	var failed error
 	_, err = Open(ctx, Options{Path: into, Clock: c, AcceptClock: true, BeforeSweep: func(b *Book) error {
 		failed = fn(b)
@@ -128,6 +134,23 @@ func Inspect(ctx context.Context, path string, c clock.Clock, fn func(*Book) err
 		return failed
 	}
 	return err
+}
+
+// errNoStore: opening it would make an empty store of it, whose books balance.
+var errNoStore = errors.New("it is no store of weir")
+
+func isStore(ctx context.Context, path string) (err error) {
+	connector, err := sqlite.NewConnector(dsn(path, "query_only(1)"))
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var secret []byte
+	if err := db.QueryRowContext(ctx, sqlMeta, metaSecret).Scan(&secret); err != nil || len(secret) == 0 {
+		return errors.Join(errNoStore, err)
+	}
+	return nil
 }
 
 func copyFile(path, into string) (err error) {
