@@ -263,7 +263,8 @@ type Cut struct {
 	Calls int64
 	// Events of requests that were admitted, and last charged or corrected, before
 	// it; their sums are closed into daily entries. Entries of funds, raises, resets
-	// and seeds stay.
+	// and seeds stay. It lies 62 days back at the least: verify compares the single
+	// days of the caps with events.
 	Events int64
 	// Quarters before it become days of UTC. No day of a zone's that is still
 	// counted may begin before it.

@@ -79,7 +79,7 @@ func (b *Book) Prune(ctx context.Context, cut store.Cut, limit int) (step store.
 		if err := w.relaxed(func() error { return todo.write(w) }); err != nil {
 			return step, false, fmt.Errorf("drop what is older than it must be kept: %w", err)
 		}
-		b.written.Add(rowBytes * int64(limit) / 8)
+		b.written.Add(rowBytes * int64(limit))
 	}
 	if todo.then != nil {
 		todo.then(p)

@@ -123,9 +123,10 @@ func (b *Books) sums() (held, settled, credits map[ledger.Counter]int64) {
 	return held, settled, credits
 }
 
-// verified is what weir verify does, at an instant just after the last change.
+// verified is what weir verify does, at an instant just after the last change, or
+// after the earliest one that events may have been dropped at (store.Cut).
 func (b *Books) verified() error {
-	var at int64
+	at := b.Dropped + 62*shelf.DayMicros
 	for _, s := range b.Counters {
 		at = max(at, s.At)
 	}
