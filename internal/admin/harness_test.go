@@ -87,8 +87,9 @@ func newWorld(t *testing.T, c *clock.Manual, b book) *world {
 			t.Error(err)
 		}
 	})
+	copyable, _ := b.(store.Copyable)
 	w := &world{t: t, book: b, clock: c, directory: d, teller: desk, options: admin.Options{
-		Objects: b, Secrets: b, Log: b, Verifiable: b, Decider: desk, Snapshots: d, Prices: prices, Clock: c,
+		Objects: b, Secrets: b, Log: b, Verifiable: b, Copyable: copyable, Decider: desk, Snapshots: d, Prices: prices, Clock: c,
 		Durable: true, Store: "test", Version: "v0",
 	}}
 	w.Service = admin.New(w.options)
