@@ -5,21 +5,28 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Have no goroutine of their own and much arithmetic: the detector finds
-# nothing there and makes property tests ten times slower.
-plain='/internal/(money|window|call|price|limit|ledger|sim)$'
+# Without the race detector, whole: what has no goroutine of its own and much
+# arithmetic, where the detector finds nothing and makes property tests ten times
+# slower; and what runs long histories in SQLite, whose code is ten times slower
+# under it too. Of the latter, what runs at once is run again with the detector.
+plain='/internal/(money|window|call|price|limit|ledger|sim|app|admin|store/sqlite)$'
+again='/internal/(app|admin|store/sqlite)$'
+atOnce='Volley|AtOnce|AHardBudgetAdmits|FiftyUsers|NestedBudgets|Outage|Stop|Slots|Leaves|Renew|Reload|ChangedFile|Shrink|Rotat|Roles'
+atOnce+='|TestTheSQLiteBookKeepsTheContract/TwoTellers/(Concurrent|.*WhileOthersWrite|ALevel|ARoster)|Folds|Journal|BackupUnderLoad|Background|LongReports'
 # The stages static, clients and binary.
 elsewhere='/(internal/architecture|clients|cmd)(/|$)'
 
 mapfile -t packages < <(go list ./... | grep -vE "$elsewhere")
 mapfile -t raced < <(printf '%s\n' "${packages[@]}" | grep -vE "$plain")
 mapfile -t quick < <(printf '%s\n' "${packages[@]}" | grep -E "$plain")
+mapfile -t twice < <(printf '%s\n' "${packages[@]}" | grep -E "$again")
 if ! command -v "$(go env CC)" >/dev/null; then
 	echo "the race detector needs a C compiler, and $(go env CC) is not installed" >&2
 	exit 1
 fi
 
 status=0
-if ((${#quick[@]})); then go test -timeout 10m "${quick[@]}" || status=1; fi
-if ((${#raced[@]})); then CGO_ENABLED=1 go test -race -timeout 10m "${raced[@]}" || status=1; fi
+if ((${#quick[@]})); then go test -timeout 15m "${quick[@]}" || status=1; fi
+if ((${#raced[@]})); then CGO_ENABLED=1 go test -race -timeout 15m "${raced[@]}" || status=1; fi
+if ((${#twice[@]})); then CGO_ENABLED=1 go test -race -timeout 15m -run "$atOnce" "${twice[@]}" || status=1; fi
 exit "$status"

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -60,7 +61,7 @@ func Reference() (string, error) {
 }
 
 func writeCommand(out *strings.Builder, command *kong.Node) {
-	fmt.Fprintf(out, "\n## %s\n", command.FullPath())
+	fmt.Fprintf(out, "\n## %s\n", pathOf(command))
 	fmt.Fprintf(out, "`%s`\n\n%s", usageLine(command), command.Help)
 	if len(inGroup(command.Flags, reachGroup, true)) > 0 {
 		out.WriteString(" *Administers.*")
@@ -81,9 +82,14 @@ func writeCommand(out *strings.Builder, command *kong.Node) {
 	}
 }
 
+// pathOf is what is typed for a command, without the other names of its group.
+func pathOf(command *kong.Node) string {
+	return regexp.MustCompile(` \([a-z, -]+\)`).ReplaceAllString(command.FullPath(), "")
+}
+
 // usageLine names the arguments and the required flags.
 func usageLine(command *kong.Node) string {
-	words := []string{command.FullPath()}
+	words := []string{pathOf(command)}
 	for _, argument := range command.Positional {
 		words = append(words, argument.Summary())
 	}
