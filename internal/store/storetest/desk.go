@@ -29,16 +29,22 @@ type desk struct {
 func newDesk(t *testing.T, s Store, c *clock.Manual, tellers int, faulty bool) *desk {
 	t.Helper()
 	d := &desk{store: s, clock: c, faulty: faulty}
-	for i := range tellers {
+	d.add(t, s, tellers)
+	return d
+}
+
+// add puts tellers in front of one more store.
+func (d *desk) add(t *testing.T, s Store, tellers int) {
+	t.Helper()
+	for range tellers {
 		var book store.Book = s
-		if faulty {
-			book = NewFaulty(s, uint64(i)+1)
+		if d.faulty {
+			book = NewFaulty(s, uint64(len(d.tellers))+1)
 		}
 		g := NewGatherer(book)
 		t.Cleanup(g.Close)
 		d.tellers = append(d.tellers, g)
 	}
-	return d
 }
 
 // do hands an operation to the next teller and waits for its result.

@@ -76,6 +76,26 @@ func startSweeps(t *testing.T, driver Driver) {
 	}
 }
 
+// startLeaves: a start leaves alone what other processes run, and whoever has the
+// reservation settles it (ENGINE 9).
+func startLeaves(t *testing.T, driver Driver) {
+	place, c := t.TempDir(), clock.NewManual(Noon)
+	first := driver.openAt(t, place, Options{Clock: c})
+	d, s := newDesk(t, first, c, 1, false), newShop("acme")
+	r := s.open(t, d, 7*dollar)
+	second := driver.openAt(t, place, Options{Clock: c})
+	if books := balanced(t, second); len(books.Reservations) != 1 || len(books.Events) != 0 {
+		t.Errorf("%d open, events %+v, want one open and none", len(books.Reservations), books.Events)
+	}
+	if v := apply(t, second, s.settle(r, 2*dollar))[0].Verdict; v != ledger.Done {
+		t.Errorf("verdict %d by another store, want done", v)
+	}
+	if v := apply(t, first, s.settle(r, 2*dollar))[0].Verdict; v != ledger.Already {
+		t.Errorf("verdict %d by the first, want already", v)
+	}
+	balanced(t, first)
+}
+
 // clockBehind: a clock more than an hour behind the books refuses the start,
 // unless it is accepted (ENGINE 7).
 func clockBehind(t *testing.T, driver Driver) {

@@ -42,9 +42,13 @@ type Options struct {
 
 // Driver opens stores. The same place opened again is the same store, if the
 // driver Keeps anything; an empty directory is a new one.
+//
+// Shared: any number of them may be open at one place at once. Such a store
+// sweeps nothing at its start: what is open may be another one's.
 type Driver struct {
-	Keeps bool
-	Open  func(ctx context.Context, place string, o Options) (Store, error)
+	Keeps  bool
+	Shared bool
+	Open   func(ctx context.Context, place string, o Options) (Store, error)
 	// Killed makes, in an empty directory, what a kill at this instant would leave
 	// of the store that is open at the place.
 	Killed func(place, into string) error
@@ -58,21 +62,33 @@ var ways = []struct {
 	name    string
 	tellers int
 	faulty  bool
+	apart   bool // each teller has a store of its own, at one place
 }{
-	{"OneTeller", 1, false},
-	{"TwoTellers", 2, false},
-	{"AFaultyStore", 2, true},
+	{"OneTeller", 1, false, false},
+	{"TwoTellers", 2, false, false},
+	{"AFaultyStore", 2, true, false},
+	{"TwoStores", 2, false, true},
+	{"TwoFaultyStores", 2, true, true},
 }
 
 // Run holds a driver against the contract.
 func Run(t *testing.T, d Driver) {
 	t.Helper()
 	for _, way := range ways {
+		if way.apart && !d.Shared {
+			continue
+		}
 		t.Run(way.name, func(t *testing.T) {
 			run := func(name string, test func(*testing.T, *desk)) {
 				t.Run(name, func(t *testing.T) {
 					c := clock.NewManual(Noon)
-					test(t, newDesk(t, d.open(t, Options{Clock: c}), c, way.tellers, way.faulty))
+					place, o := t.TempDir(), Options{Clock: c}
+					first := d.openAt(t, place, o)
+					desk := newDesk(t, first, c, way.tellers, way.faulty)
+					if way.apart {
+						desk.add(t, d.openAt(t, place, o), way.tellers)
+					}
+					test(t, desk)
 				})
 			}
 			run("ConcurrentHoldsNeverPassALimit", concurrentHolds)
@@ -122,8 +138,12 @@ func Run(t *testing.T, d Driver) {
 	run("VerifyPassesAfterEveryStep", pruneRandomly)
 	if d.Keeps {
 		run("ReopeningGivesTheSameState", reopen)
-		run("AStartSweepsWhatIsOpen", startSweeps)
-		run("AKillLosesNothingThatWasAnswered", killedAnywhere)
+		if d.Shared {
+			run("AStartLeavesWhatIsOpen", startLeaves)
+		} else {
+			run("AStartSweepsWhatIsOpen", startSweeps)
+			run("AKillLosesNothingThatWasAnswered", killedAnywhere)
+		}
 		run("AClockFarBehindRefusesTheStart", clockBehind)
 		run("PruningGoesOnAfterAKill", pruneThroughKills)
 	}

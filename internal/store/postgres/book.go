@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package postgres keeps the books in PostgreSQL, for any number of processes
+// (STO-1).
+//
+// A batch is one transaction: it locks what its operations name in one order,
+// decides, and writes (ENGINE 3, 5). Nothing that decides is kept in memory:
+// what is remembered of rows are guesses, which the database confirms in the
+// statement that locks them. Admission has connections of its own; reports and
+// configuration use others.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/shelf"
+)
+
+// The defaults of Options.
+const (
+	DefaultConnections  = 8
+	DefaultReporting    = 4
+	DefaultCounterCache = 50_000
+	DefaultLockTimeout  = 500 * time.Millisecond
+	DefaultBatchTimeout = 2 * time.Second
+)
+
+const (
+	// maxGuessed is how many operations at most are sent in one round trip.
+	maxGuessed = 8
+	// refusalsPerWrite bounds how many refusal records one statement writes.
+	refusalsPerWrite = 512
+	// flushAfter is how long a refusal record waits for others.
+	flushAfter = 50 * time.Millisecond
+)
+
+// Options say how a book is opened.
+type Options struct {
+	// URL is the database's: postgres://user:password@host/name?sslmode=…, or a
+	// list of key=value. Its parameter pooling=transaction sets Pooling.
+	URL string
+	// Pooling: a pooler in transaction mode (PgBouncer) stands between. Then
+	// nothing is left in a session: no prepared statement, no setting.
+	Pooling bool
+	// Process names this process among those that share the book.
+	Process string
+	// Connections bounds those of admission, Reporting those of everything else.
+	Connections, Reporting int
+	// LockTimeout is how long a batch waits for others' locks, BatchTimeout how
+	// long it may take in all: then its callers are refused.
+	LockTimeout, BatchTimeout time.Duration
+	// Clock is a test's. nil: the database's own.
+	Clock clock.Clock
+	// CounterCache bounds the counter rows that are remembered.
+	CounterCache int
+	// AcceptClock opens a book whose last instant is more than an hour ahead of
+	// the clock.
+	AcceptClock bool
+	// OnClockStep, if set, hears of the clock's steps. It must not call the book.
+	OnClockStep func(store.ClockStep)
+	// OnError, if set, hears of what failed in the background: refusal records
+	// that could not be written, days that could not be prepared.
+	OnError func(error)
+}
+
+// Book is an open database. It fills every role of package store and is safe for
+// concurrent use.
+type Book struct {
+	options  Options
+	head     *statement // the settings of one transaction, under a pooler
+	batches  *pgxpool.Pool
+	reports  *pgxpool.Pool
+	instant  *instant
+	counters *cache
+	gate     gate
+	guessed  atomic.Int64 // batches that took one round trip
+	closed   atomic.Bool
+	recovery store.Recovery
+	wake     chan struct{} // one refusal record or more waits
+
+	writing sync.Mutex // one writer of refusal records at a time
+	mu      sync.Mutex // guards refusals
+	records shelf.Refusals
+
+	running sync.Mutex // guards stop
+	stop    func()
+}
+
+var (
+	_ store.Book       = (*Book)(nil)
+	_ store.Sweepable  = (*Book)(nil)
+	_ store.Objects    = (*Book)(nil)
+	_ store.Secrets    = (*Book)(nil)
+	_ store.Log        = (*Book)(nil)
+	_ store.Verifiable = (*Book)(nil)
+)
+
+// Recovery is what Open found. It sweeps nothing: what is open may be another
+// process's.
+func (b *Book) Recovery() store.Recovery { return b.recovery }
+
+// Now estimates the instant of a batch that would start now.
+func (b *Book) Now() int64 { return b.instant.peek() }
+
+// Apply is store.Book's.
+func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, error) {
+	if len(ops) > store.MaxBatch {
+		return nil, fmt.Errorf("apply %d operations: at most %d", len(ops), store.MaxBatch)
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.options.BatchTimeout)
+	defer cancel()
+	held, err := b.batches.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", errors.Join(store.ErrUnavailable, err))
+	}
+	defer held.Release()
+	conn := held.Conn().PgConn()
+	needed := gather(ops)
+	if results, ok, err := b.one(ctx, conn, needed, ops); ok {
+		return results, err
+	}
+	return b.two(ctx, conn, needed, ops)
+}
+
+// refused takes the refusals of one batch, to be written by themselves.
+func (b *Book) refused(calls []ledger.Call, at int64) {
+	if len(calls) == 0 {
+		return
+	}
+	b.mu.Lock()
+	b.records.Add(calls, at)
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Flush writes the refusal records that wait.
+func (b *Book) Flush(ctx context.Context) error {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	for {
+		b.mu.Lock()
+		list := b.records.Take(refusalsPerWrite)
+		b.mu.Unlock()
+		if len(list) == 0 {
+			return nil
+		}
+		if err := b.writeRefusals(ctx, list); err != nil {
+			b.mu.Lock()
+			b.records.Put(list)
+			b.mu.Unlock()
+			return fmt.Errorf("write refusal records: %w", err)
+		}
+	}
+}
+
+func (b *Book) writeRefusals(ctx context.Context, list []store.Call) error {
+	ctx, cancel := context.WithTimeout(ctx, b.options.BatchTimeout)
+	defer cancel()
+	held, err := b.reports.Acquire(ctx)
+	if err != nil {
+		return errors.Join(store.ErrUnavailable, err)
+	}
+	defer held.Release()
+	args := callArgs(merged(list))
+	batch := held.Conn().PgConn().ExecParams(ctx, stRefusals.sql, args, stRefusals.types, binaryFormat, binaryFormat)
+	if _, err := batch.Close(); err != nil {
+		return known(err)
+	}
+	return nil
+}
+
+// merged adds up records of one id: an operation that was sent again may have
+// been refused twice.
+func merged(list []store.Call) []store.Call {
+	at := make(map[openKey]int, len(list))
+	var out []store.Call
+	for i := range list {
+		key := openKey{list[i].Workspace, list[i].ID}
+		if first, ok := at[key]; ok {
+			out[first].Count += list[i].Count
+			continue
+		}
+		at[key] = len(out)
+		out = append(out, list[i])
+	}
+	return out
+}
+
+// Start begins the work in the background: refusal records are written within
+// 100 ms, the process says every 10 s that it lives, and days are made ahead.
+func (b *Book) Start() {
+	b.running.Lock()
+	defer b.running.Unlock()
+	if b.stop != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	b.stop = func() { cancel(); work.Wait() }
+	work.Go(func() { b.flushing(ctx) })
+	work.Go(func() { b.beating(ctx) })
+}
+
+// Stop ends what Start began; the book goes on without it.
+func (b *Book) Stop() {
+	b.running.Lock()
+	defer b.running.Unlock()
+	if b.stop != nil {
+		b.stop()
+		b.stop = nil
+	}
+}
+
+func (b *Book) flushing(ctx context.Context) {
+	timer := time.NewTimer(flushAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+		}
+		timer.Reset(flushAfter)
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := b.Flush(ctx); err != nil {
+			b.tell(ctx, err)
+			b.poke()
+		}
+	}
+}
+
+func (b *Book) poke() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (b *Book) tell(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil && b.options.OnError != nil {
+		b.options.OnError(err)
+	}
+}
+
+// Close writes what waits and ends every connection.
+func (b *Book) Close() error {
+	b.Stop()
+	if b.closed.Swap(true) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.options.BatchTimeout)
+	defer cancel()
+	err := errors.Join(b.Flush(ctx), b.beat(ctx))
+	b.batches.Close()
+	b.reports.Close()
+	return err
+}

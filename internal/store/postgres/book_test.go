@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/weirhq/weir/internal/store/postgres"
+	"github.com/weirhq/weir/internal/store/postgres/pgtest"
+	"github.com/weirhq/weir/internal/store/storetest"
+)
+
+// server is this test process's.
+var server pgtest.Server
+
+func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+
+// TestThePostgresBookKeepsTheContract runs on sessions of its own and behind what
+// hands sessions on after each transaction.
+func TestThePostgresBookKeepsTheContract(t *testing.T) {
+	for name, pooling := range map[string]bool{"Direct": false, "Pooled": true} {
+		t.Run(name, func(t *testing.T) { storetest.Run(t, driver(t, pooling)) })
+	}
+}
+
+// driver opens a database for each place.
+func driver(t *testing.T, pooling bool) storetest.Driver {
+	var mu sync.Mutex
+	places := make(map[string]string)
+	return storetest.Driver{
+		Keeps: true, Shared: true,
+		Open: func(ctx context.Context, place string, o storetest.Options) (storetest.Store, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if places[place] == "" {
+				places[place] = server.Database(t)
+			}
+			b, err := postgres.Open(ctx, postgres.Options{
+				URL: places[place], Pooling: pooling, Clock: o.Clock, AcceptClock: o.AcceptClock, OnClockStep: o.OnClockStep,
+			})
+			if err != nil {
+				return nil, err
+			}
+			b.Start()
+			return b, nil
+		},
+	}
+}

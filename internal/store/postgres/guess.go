@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/shelf"
+)
+
+const (
+	// clockSlackMicros is how far a guessed instant may lie from the database's.
+	clockSlackMicros = 50_000
+	// maxPause bounds the batches that are not guessed after wrong guesses.
+	maxPause = 1024
+)
+
+// gate keeps a book from guessing while others change the same counters.
+type gate struct {
+	mu          sync.Mutex // guards what follows
+	pause, wait int
+}
+
+func (g *gate) open() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.wait > 0 {
+		g.wait--
+		return false
+	}
+	return true
+}
+
+func (g *gate) right() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pause /= 2
+}
+
+func (g *gate) wrong() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pause = min(max(1, 2*g.pause), maxPause)
+	g.wait = g.pause
+}
+
+// guess is a batch in one round trip: it is decided here on the rows as they
+// were last seen, and sent with them. The database locks the rows in the usual
+// order and fails the whole round trip unless they, the generation and the time
+// are as guessed; so what is committed is what two round trips would have
+// decided. Then nothing has happened, and ok is false.
+type guess struct {
+	*Book
+	conn      *pgconn.PgConn
+	needs     *needs
+	page      *ledger.Page
+	at        int64
+	rows      []row // of needs.counters
+	expected  []*ledger.Reservation
+	workspace string
+}
+
+func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) (results []ledger.Result, ok bool, err error) {
+	if len(ops) > maxGuessed || len(n.lookups) > 0 || len(n.workspaces) != 1 || len(n.must) == 0 || !b.gate.open() {
+		return nil, false, nil
+	}
+	g := &guess{Book: b, conn: conn, needs: n, workspace: n.workspaces[0]}
+	if !g.load(ops) {
+		return nil, false, nil
+	}
+	open := maps.Clone(shelf.Open(g.page.Open))
+	results, changes := ledger.Batch(g.page, ops, g.at)
+	rows, err := open.Rows(g.page, changes)
+	if err != nil {
+		return nil, false, nil // let the database say so
+	}
+	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters}
+	err = g.send(ctx, w)
+	switch {
+	case wrongGuess(err):
+		b.gate.wrong()
+		b.counters.forget(n.counters)
+		return nil, false, nil
+	case err != nil && changes.Empty():
+		return nil, true, fmt.Errorf("check a batch: %w", notStarted(err))
+	case err != nil:
+		if err = fate(err); errors.Is(err, store.ErrUnknownOutcome) {
+			_ = conn.Close(ctx)
+		}
+		return nil, true, fmt.Errorf("store a batch: %w", err)
+	}
+	b.gate.right()
+	b.guessed.Add(1)
+	w.keep(b)
+	b.instant.take(g.at)
+	b.refused(changes.Refused, g.at)
+	return results, true, nil
+}
+
+// load fills the page from memory; false: it knows too little.
+func (g *guess) load(ops []*ledger.Op) bool {
+	generation, ok := g.counters.generation(g.workspace)
+	if !ok {
+		return false
+	}
+	g.page = &ledger.Page{
+		Generations: map[string]int64{g.workspace: generation}, Counters: make(map[ledger.Counter]*ledger.State, len(g.needs.counters)),
+		Open: make(map[ledger.ID]*ledger.Reservation, len(ops)),
+	}
+	for _, c := range g.needs.counters {
+		r, ok := g.counters.get(c)
+		if !ok {
+			return false
+		}
+		g.rows = append(g.rows, r)
+		if r.state != nil {
+			g.page.Counters[c] = r.state.Clone()
+		}
+	}
+	for _, op := range ops {
+		if r := op.Reservation; r != nil && g.page.Open[r.ID] == nil {
+			g.page.Open[r.ID] = r
+			g.expected = append(g.expected, r)
+		}
+	}
+	g.at = g.instant.floor(g.instant.peek(), g.page.Counters)
+	rebuilds := false
+	for _, op := range ops {
+		op.Needs(func(c ledger.Counter, check *ledger.Check) {
+			if s := g.page.Counters[c]; s != nil {
+				_, ok := shelf.Rebuilds(op, check, s)
+				rebuilds = rebuilds || ok
+			}
+		}, func(ledger.ID) {})
+	}
+	return !rebuilds
+}
+
+// send is the round trip. Reservations come before counters, as always.
+func (g *guess) send(ctx context.Context, w *write) error {
+	var steps []step
+	if g.options.Pooling {
+		steps = append(steps, step{statement: g.head})
+	}
+	if len(g.expected) > 0 {
+		sortReservations(g.expected)
+		steps = append(steps, step{statement: stExpectOpen, args: replaceArgs(g.expected)})
+	}
+	expect := stExpect
+	if w.changes.Empty() && len(g.expected) == 0 {
+		expect = stExpectRead
+	}
+	steps = append(steps, step{expect, g.expectArgs(), func(v [][]byte) error {
+		g.instant.reading(integer(v[0]))
+		return nil
+	}})
+	return g.round(ctx, g.conn, append(steps, w.steps()...))
+}
+
+func (g *guess) expectArgs() [][]byte {
+	states, raw := make([]*ledger.State, len(g.rows)), make([][]byte, len(g.rows))
+	for i, r := range g.rows {
+		states[i], raw[i] = r.state, r.raw
+	}
+	slack := int64(clockSlackMicros)
+	if g.instant.test != nil {
+		slack = math.MaxInt64
+	}
+	args := counterArgs(g.needs.counters, stateArgs(states, raw)...)
+	return append(args, []byte(escape(g.workspace)), integerArg(g.page.Generations[g.workspace]), integerArg(g.at), integerArg(slack))
+}
+
+func sortReservations(list []*ledger.Reservation) {
+	slices.SortFunc(list, func(x, y *ledger.Reservation) int {
+		return compareOpen(openKey{x.Workspace, x.ID}, openKey{y.Workspace, y.ID})
+	})
+}

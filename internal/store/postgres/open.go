@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/store"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const (
+	// connectTimeout bounds one attempt to connect.
+	connectTimeout = 5 * time.Second
+	// reportTimeout bounds one statement of a report.
+	reportTimeout = 60 * time.Second
+	// schemaLock is the advisory lock of those who change the schema.
+	schemaLock = 0x77656972 // "weir"
+)
+
+func (o *Options) defaults() {
+	set := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	set(&o.Connections, DefaultConnections)
+	set(&o.Reporting, DefaultReporting)
+	o.Reporting = max(o.Reporting, 2) // a migration runs under a lock that another one holds
+	set(&o.CounterCache, DefaultCounterCache)
+	if o.LockTimeout <= 0 {
+		o.LockTimeout = DefaultLockTimeout
+	}
+	if o.BatchTimeout <= 0 {
+		o.BatchTimeout = DefaultBatchTimeout
+	}
+}
+
+// Open connects, checks that the server and the role can carry the book, brings
+// the schema up to date and takes up its time. Close ends it.
+//
+// Errors: ErrNewerSchema, ErrClock, ErrUnavailable, and sentences that say what
+// the server or the role lacks.
+func Open(ctx context.Context, o Options) (*Book, error) {
+	o.defaults()
+	config, pooling, err := parse(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	o.Pooling = o.Pooling || pooling
+	if o.Process == "" {
+		o.Process = rand.Text()
+	}
+	b := &Book{
+		options: o, wake: make(chan struct{}, 1), counters: newCache(o.CounterCache),
+		instant: &instant{test: o.Clock, local: clock.System(), onStep: o.OnClockStep},
+	}
+	b.head = &statement{name: "weir_settings", sql: b.settingsSQL()}
+	if err := b.start(ctx, config); err != nil {
+		for _, pool := range []*pgxpool.Pool{b.batches, b.reports} {
+			if pool != nil {
+				pool.Close()
+			}
+		}
+		return nil, fmt.Errorf("open the database %s on %s: %w", config.ConnConfig.Database, config.ConnConfig.Host, err)
+	}
+	return b, nil
+}
+
+// parse reads a URL and takes the book's own parameter out of it.
+func parse(address string) (*pgxpool.Config, bool, error) {
+	pooling := false
+	if u, err := url.Parse(address); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
+		query := u.Query()
+		switch mode := query.Get("pooling"); mode {
+		case "", "session":
+		case "transaction":
+			pooling = true
+		default:
+			return nil, false, fmt.Errorf("pooling=%s: it is transaction or session", mode)
+		}
+		query.Del("pooling")
+		u.RawQuery = query.Encode()
+		address = u.String()
+	}
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the URL: %w", err)
+	}
+	return config, pooling, nil
+}
+
+func (b *Book) start(ctx context.Context, config *pgxpool.Config) error {
+	if err := b.connect(ctx, config); err != nil {
+		return err
+	}
+	if err := b.checkServer(ctx); err != nil {
+		return err
+	}
+	if err := b.migrate(ctx); err != nil {
+		return err
+	}
+	if err := b.checkRights(ctx); err != nil {
+		return err
+	}
+	if err := b.begins(ctx); err != nil {
+		return err
+	}
+	if err := b.makeDays(ctx, b.Now()); err != nil {
+		return err
+	}
+	return b.openBatches(ctx, config)
+}
+
+// connect opens the pool of reports, which the start uses too.
+func (b *Book) connect(ctx context.Context, base *pgxpool.Config) (err error) {
+	reports := base.Copy()
+	b.configure(reports, b.options.Reporting)
+	if !b.options.Pooling {
+		reports.ConnConfig.RuntimeParams["statement_timeout"] = milliseconds(reportTimeout)
+		reports.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(reportTimeout)
+	}
+	if b.reports, err = pgxpool.NewWithConfig(ctx, reports); err != nil {
+		return errors.Join(store.ErrUnavailable, err)
+	}
+	if err := b.reports.Ping(ctx); err != nil {
+		return errors.Join(store.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// openBatches opens the pool of admission: its connections prepare every
+// statement of a batch.
+func (b *Book) openBatches(ctx context.Context, base *pgxpool.Config) (err error) {
+	batches := base.Copy()
+	b.configure(batches, b.options.Connections)
+	if !b.options.Pooling {
+		for _, s := range b.settings() {
+			batches.ConnConfig.RuntimeParams[s.name] = s.value
+		}
+		batches.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return prepare(ctx, conn.PgConn()) }
+	}
+	if b.batches, err = pgxpool.NewWithConfig(ctx, batches); err != nil {
+		return errors.Join(store.ErrUnavailable, err)
+	}
+	if err := b.batches.Ping(ctx); err != nil {
+		return errors.Join(store.ErrUnavailable, err)
+	}
+	return nil
+}
+
+func (b *Book) configure(c *pgxpool.Config, connections int) {
+	c.MaxConns = int32(connections)
+	c.MinConns = 0
+	c.ConnConfig.ConnectTimeout = connectTimeout
+	if b.options.Pooling {
+		// Nothing may be left in a session that is handed on.
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+		return
+	}
+	c.ConnConfig.RuntimeParams["application_name"] = "weir"
+	c.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
+}
+
+type setting struct{ name, value string }
+
+// settings are those of a batch. The planner may neither scan a table nor join
+// by hash: a plan that was made while a table was empty stays the right one when
+// it is large, analysed or not (ENGINE 12). JIT would take the barred plans'
+// cost for a reason to compile.
+func (b *Book) settings() []setting {
+	return append([]setting{
+		{"lock_timeout", milliseconds(b.options.LockTimeout)},
+		{"statement_timeout", milliseconds(b.options.BatchTimeout)},
+		{"idle_in_transaction_session_timeout", milliseconds(b.options.BatchTimeout)},
+	}, planSettings...)
+}
+
+// settingsSQL sets them for one transaction, where a pooler hands sessions on.
+func (b *Book) settingsSQL() string {
+	var list []string
+	for _, s := range b.settings() {
+		list = append(list, "set_config('"+s.name+"', '"+s.value+"', true)")
+	}
+	return "SELECT " + strings.Join(list, ", ")
+}
+
+var planSettings = []setting{
+	{"jit", "off"},
+	{"plan_cache_mode", "force_generic_plan"},
+	{"enable_seqscan", "off"},
+	{"enable_hashjoin", "off"},
+	{"enable_mergejoin", "off"},
+	{"enable_bitmapscan", "off"},
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// migrate brings the schema up to date, or refuses one that a newer program made
+// (STO-3). Of several processes that start at once one does it.
+func (b *Book) migrate(ctx context.Context) (err error) {
+	db := stdlib.OpenDBFromPool(b.reports)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	lock, err := b.reports.Begin(ctx)
+	if err != nil {
+		return known(err)
+	}
+	defer func() { _ = lock.Rollback(ctx) }()
+	if _, err := lock.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(schemaLock)); err != nil {
+		return known(err)
+	}
+	return migrateUp(ctx, db)
+}
+
+func migrateUp(ctx context.Context, db *sql.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files)
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	have, want, err := provider.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the schema's version (the role needs the right to create tables in its schema): %w", known(err))
+	}
+	if have > want {
+		return fmt.Errorf("schema %d, this program knows %d: %w", have, want, store.ErrNewerSchema)
+	}
+	if have == want {
+		return nil
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate the schema (the role needs the right to create tables in its schema): %w", known(err))
+	}
+	return nil
+}
+
+// begins makes the store's secret, if it has none, and takes up its time.
+func (b *Book) begins(ctx context.Context) error {
+	var secret [32]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return fmt.Errorf("draw the store's secret: %w", err)
+	}
+	if _, err := b.reports.Exec(ctx, sqlNewMeta, metaSecret, secret[:]); err != nil {
+		return known(err)
+	}
+	var read int64
+	if err := b.reports.QueryRow(ctx, `SELECT `+micros).Scan(&read); err != nil {
+		return known(err)
+	}
+	now := b.instant.reading(read)
+	if err := b.reports.QueryRow(ctx, sqlLastSeen).Scan(&b.recovery.LastAt); err != nil {
+		return known(err)
+	}
+	if err := b.instant.begin(now, b.recovery.LastAt, b.options.AcceptClock); err != nil || !b.options.AcceptClock {
+		return err
+	}
+	_, err := b.reports.Exec(ctx, sqlAcceptClock, b.instant.latest())
+	return known(err)
+}

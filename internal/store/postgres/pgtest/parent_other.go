@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !linux
+
+package pgtest
+
+import "syscall"
+
+// dieWithParent: only Linux can tie a process to another.
+func dieWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+// Every statement of the book but the migrations (ADR 0010). Those of batches
+// take columns as arrays; each is one statement however many rows it has. Rows
+// are locked in the order of the arrays, which is that of their keys (ENGINE 5).
+
+const (
+	// micros is the primary's clock in Unix microseconds, exact.
+	micros = `(extract(epoch from clock_timestamp()) * 1000000)::bigint`
+
+	counterKeys = `unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) WITH ORDINALITY
+ AS k (workspace, lim, epoch, subject, win, n)`
+	counterMatch = `c.workspace = k.workspace AND c.lim = k.lim AND c.epoch = k.epoch AND c.subject = k.subject AND c.win = k.win`
+
+	openKeys = `unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k (workspace, id, n)`
+)
+
+func columns(types ...uint32) []uint32 { return types }
+
+var (
+	stBegin    = &statement{name: "weir_begin", sql: `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`}
+	stCommit   = &statement{name: "weir_commit", sql: `COMMIT`}
+	stRollback = &statement{name: "weir_rollback", sql: `ROLLBACK`}
+
+	// stInstant reads the generations and the clock, after everything is locked.
+	stInstant = &statement{name: "weir_instant", types: columns(oidTextArray), sql: `SELECT ` + micros + `, k.workspace,
+ (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = k.workspace OR g.workspace = '')
+FROM unnest($1::text[]) AS k (workspace)`}
+
+	stClaim = &statement{name: "weir_claim", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.body
+FROM ` + openKeys + ` JOIN reservations r ON r.workspace = k.workspace AND r.id = k.id ORDER BY k.n FOR UPDATE OF r`}
+
+	// stOpen reads without a lock: of operations whose counters are locked by now.
+	stOpen = &statement{name: "weir_open", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.body
+FROM ` + openKeys + ` JOIN reservations r ON r.workspace = k.workspace AND r.id = k.id`}
+
+	stMissing = &statement{name: "weir_missing", types: counterTypes(), sql: `INSERT INTO counters (workspace, lim, epoch, subject, win)
+SELECT k.workspace, k.lim, k.epoch, k.subject, k.win FROM ` + counterKeys + ` ORDER BY k.n ON CONFLICT DO NOTHING`}
+
+	stLock = &statement{name: "weir_lock", types: counterTypes(), sql: `SELECT k.n, c.kind, c.settled, c.held, c.warned, c.at, c.state
+FROM ` + counterKeys + ` JOIN counters c ON ` + counterMatch + ` ORDER BY k.n FOR UPDATE OF c`}
+
+	stLook = &statement{name: "weir_look", types: counterTypes(), sql: `SELECT k.n, c.kind, c.settled, c.held, c.warned, c.at, c.state
+FROM ` + counterKeys + ` JOIN counters c ON ` + counterMatch}
+
+	stEndings = &statement{name: "weir_endings", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT e.workspace, e.id, e.kind, count(*)
+FROM ` + openKeys + ` JOIN events e ON e.workspace = k.workspace AND e.id = k.id GROUP BY e.workspace, e.id, e.kind`}
+
+	stSwept = &statement{name: "weir_swept", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT ` + callColumns + `
+FROM ` + openKeys + ` JOIN calls c ON c.workspace = k.workspace AND c.id = k.id`}
+
+	stQuarters = &statement{name: "weir_quarters", types: columns(oidText, oidText, oidInt), sql: `SELECT quarter, spend, tokens, requests
+FROM key_quarters WHERE workspace = $1 AND key = $2 AND quarter >= $3 ORDER BY quarter`}
+
+	stUpdate = &statement{name: "weir_update", types: counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), sql: `UPDATE counters c
+SET kind = k.kind, settled = k.settled, held = k.held, warned = k.warned, at = k.at, state = k.state
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
+ $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
+ AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state) WHERE ` + counterMatch}
+
+	stReserve = &statement{name: "weir_reserve", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidTextArray, oidByteaArray), sql: `INSERT INTO reservations (workspace, id, expires_at, process, body)
+SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::text[], $5::bytea[])`}
+
+	stReplace = &statement{name: "weir_replace", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `UPDATE reservations r
+SET expires_at = k.expires_at, body = k.body
+FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, id, expires_at, body)
+WHERE r.workspace = k.workspace AND r.id = k.id`}
+
+	stRemove = &statement{name: "weir_remove", types: columns(oidTextArray, oidUUIDArray), sql: `DELETE FROM reservations r
+USING unnest($1::text[], $2::uuid[]) AS k (workspace, id) WHERE r.workspace = k.workspace AND r.id = k.id`}
+
+	stEvents = &statement{name: "weir_events", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidTextArray, oidTextArray, oidIntArray, oidIntArray, oidByteaArray), sql: `INSERT INTO events (workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body)
+SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bytea[])`}
+
+	// The call of an ended request replaces a refusal record of its first sending,
+	// whose answer was lost.
+	stCalls = &statement{name: "weir_calls", types: callTypes(), sql: insertCalls + `
+ON CONFLICT (workspace, id) DO UPDATE SET key = excluded.key, outcome = excluded.outcome, code = excluded.code, at = excluded.at,
+ ended_at = excluded.ended_at, model = excluded.model, client_id = excluded.client_id, count = excluded.count, body = excluded.body`}
+	stRefusals = &statement{name: "weir_refusals", types: callTypes(), sql: insertCalls + `
+ON CONFLICT (workspace, id) DO UPDATE SET count = calls.count + excluded.count WHERE calls.outcome = 'refused'`}
+
+	// Sums saturate (SPEC section 1).
+	stAddQuarters = &statement{name: "weir_add_quarters", types: columns(oidTextArray, oidTextArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray), sql: `INSERT INTO key_quarters AS q (workspace, key, quarter, spend, tokens, requests)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+ON CONFLICT (workspace, key, quarter) DO UPDATE SET
+ spend = least(greatest(q.spend::numeric + excluded.spend, -9223372036854775807), 9223372036854775807)::bigint,
+ tokens = least(greatest(q.tokens::numeric + excluded.tokens, -9223372036854775807), 9223372036854775807)::bigint,
+ requests = q.requests + excluded.requests`}
+
+	stNotices = &statement{name: "weir_notices", types: columns(oidTextArray, oidTextArray, oidIntArray, oidByteaArray), sql: `INSERT INTO outbox (workspace, kind, at, body)
+SELECT k.workspace, k.kind, k.at, k.body FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
+ WITH ORDINALITY AS k (workspace, kind, at, body, n) ORDER BY k.n`}
+
+	// stExpect locks counters if they are as they were guessed, at a time and a
+	// generation as guessed; otherwise it fails, and with it the whole round trip.
+	// PostgreSQL logs the failure, so its text says that it means nothing.
+	stExpect = &statement{name: "weir_expect", types: expectTypes(), sql: expectSQL(` ORDER BY k.n FOR UPDATE OF c`)}
+	// stExpectRead is for what was refused: it looks at one snapshot and writes
+	// nothing.
+	stExpectRead = &statement{name: "weir_expect_read", types: expectTypes(), sql: expectSQL(``)}
+
+	stExpectOpen = &statement{name: "weir_expect_open", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
+ ELSE ('weir: harmless, a reservation changed meanwhile; ' || count(*) || ' as expected')::bigint END
+FROM (SELECT r.id FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) WITH ORDINALITY AS k (workspace, id, expires_at, body, n)
+ JOIN reservations r ON r.workspace = k.workspace AND r.id = k.id AND r.expires_at = k.expires_at AND r.body = k.body
+ ORDER BY k.n FOR UPDATE OF r) AS found`}
+)
+
+// statements are all that a connection prepares.
+func statements() []*statement {
+	return []*statement{
+		stBegin, stCommit, stRollback, stInstant, stClaim, stOpen, stMissing, stLock, stLook, stEndings, stSwept, stQuarters,
+		stUpdate, stReserve, stReplace, stRemove, stEvents, stCalls, stRefusals, stAddQuarters, stNotices,
+		stExpect, stExpectRead, stExpectOpen,
+	}
+}
+
+func counterTypes(more ...uint32) []uint32 {
+	return append(columns(oidTextArray, oidTextArray, oidIntArray, oidTextArray, oidIntArray), more...)
+}
+
+func callTypes() []uint32 {
+	return columns(oidTextArray, oidUUIDArray, oidTextArray, oidTextArray, oidTextArray, oidIntArray, oidIntArray, oidTextArray, oidTextArray, oidIntArray, oidByteaArray)
+}
+
+const insertCalls = `INSERT INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
+SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $11::bytea[])`
+
+func expectTypes() []uint32 {
+	return append(counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), oidText, oidInt, oidInt, oidInt)
+}
+
+// expectSQL: $12 is the workspace, $13 its generation, $14 the instant and $15 by
+// how much it may differ from the clock, in microseconds.
+func expectSQL(lock string) string {
+	return `SELECT CASE WHEN count(*) = cardinality($1::text[])
+ AND (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = $12 OR g.workspace = '') = $13
+ AND abs(` + micros + ` - $14) <= $15 THEN ` + micros + `
+ ELSE ('weir: harmless, something changed meanwhile; ' || count(*) || ' counters as expected')::bigint END
+FROM (SELECT c.kind FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
+ $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
+ WITH ORDINALITY AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state, n)
+ JOIN counters c ON ` + counterMatch + ` AND c.kind = k.kind AND c.settled = k.settled AND c.held = k.held
+ AND c.warned = k.warned AND c.at = k.at AND c.state = k.state` + lock + `) AS found`
+}
+
+const (
+	sqlServer = `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding'),
+ pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, current_setting('synchronous_commit')`
+	sqlRights = `SELECT t.name, r.name
+FROM unnest(ARRAY['meta', 'generations', 'objects', 'key_secrets', 'credentials', 'counters', 'reservations', 'events', 'calls',
+ 'key_quarters', 'closings', 'outbox', 'audit', 'replicas']) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name)
+WHERE NOT has_table_privilege(t.name, r.name)
+UNION ALL SELECT 'schema ' || current_schema(), 'CREATE' WHERE NOT has_schema_privilege(current_schema(), 'CREATE')`
+	sqlTableThere = `SELECT to_regclass($1::text) IS NOT NULL`
+
+	sqlLastSeen = `SELECT coalesce(max(seen_at), 0) FROM replicas`
+	sqlBeat     = `INSERT INTO replicas (id, started_at, seen_at) VALUES ($1, $2, $2) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`
+	// sqlAcceptClock makes the store believe in an earlier time.
+	sqlAcceptClock = `UPDATE replicas SET seen_at = least(seen_at, $1)`
+
+	sqlExpired = `SELECT workspace, id, expires_at, body FROM reservations WHERE expires_at < $1
+ORDER BY expires_at, id LIMIT $2 FOR UPDATE SKIP LOCKED`
+	sqlRunning = `SELECT workspace, id, expires_at, body FROM reservations WHERE workspace = $1 AND id = $2`
+
+	objectColumns = `workspace, kind, id, name, version, generation, epoch, body, source, origin, created_at, updated_at, retired_at`
+	sqlObject     = `SELECT ` + objectColumns + ` FROM objects WHERE workspace = $1 AND kind = $2 AND id = $3`
+	sqlByName     = `SELECT ` + objectColumns + ` FROM objects WHERE workspace = $1 AND kind = $2 AND name = $3
+ORDER BY retired_at = 0 DESC, retired_at DESC, generation DESC LIMIT 1`
+	sqlListObjects = `SELECT ` + objectColumns + ` FROM objects
+WHERE workspace = $1 AND kind = $2 AND retired_at = 0 AND name > $3 ORDER BY name LIMIT $4`
+	sqlSinceObjects = `SELECT ` + objectColumns + ` FROM objects
+WHERE workspace IN ($1, '') AND generation > $2 AND ($2 > 0 OR retired_at = 0 AND kind <> $3) ORDER BY kind, name, id`
+	sqlGeneration = `SELECT coalesce(max(generation), 0) FROM generations WHERE workspace IN ($1, '')`
+
+	// Changes come one after the other: a generation is never seen before a lower
+	// one that is still to be committed. Readers wait for nobody.
+	sqlLockGenerations = `LOCK TABLE generations IN SHARE ROW EXCLUSIVE MODE`
+	sqlNextGeneration  = `SELECT coalesce(max(generation), 0) + 1 FROM generations`
+	sqlPutGeneration   = `INSERT INTO generations (workspace, generation) VALUES ($1, $2)
+ON CONFLICT (workspace) DO UPDATE SET generation = excluded.generation`
+	sqlPutObject = `INSERT INTO objects (` + objectColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ON CONFLICT (workspace, kind, id) DO UPDATE SET name = excluded.name, version = excluded.version, generation = excluded.generation,
+ epoch = excluded.epoch, body = excluded.body, source = excluded.source, origin = excluded.origin, created_at = excluded.created_at,
+ updated_at = excluded.updated_at, retired_at = excluded.retired_at`
+	sqlNameTaken = `SELECT id FROM objects WHERE workspace = $1 AND kind = $2 AND name = $3 AND retired_at = 0 AND id <> $4`
+
+	sqlKeySecret = `SELECT workspace, key_id, not_after FROM key_secrets WHERE hash = $1`
+	sqlPutSecret = `INSERT INTO key_secrets (hash, workspace, key_id, not_after) VALUES ($1, $2, $3, $4)
+ON CONFLICT (hash) DO UPDATE SET not_after = excluded.not_after`
+	sqlExpireSecrets = `UPDATE key_secrets SET not_after = $1
+WHERE workspace = $2 AND key_id = $3 AND (not_after = 0 OR not_after > $1)`
+
+	sqlCredential    = `SELECT credential FROM credentials WHERE workspace = $1 AND provider_id = $2`
+	sqlPutCredential = `INSERT INTO credentials (workspace, provider_id, credential) VALUES ($1, $2, $3)
+ON CONFLICT (workspace, provider_id) DO UPDATE SET credential = excluded.credential`
+	sqlDeleteCredential = `DELETE FROM credentials WHERE workspace = $1 AND provider_id = $2`
+
+	sqlMeta    = `SELECT value FROM meta WHERE name = $1`
+	sqlNewMeta = `INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	sqlPutMeta = `INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+	sqlAddAudit = `INSERT INTO audit (workspace, at, actor, action, kind, id, name, before, after)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	sqlListAudit = `SELECT seq, workspace, at, actor, action, kind, id, name, before, after FROM audit
+WHERE workspace = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
+
+	sqlReservations = `SELECT workspace, id, expires_at, body FROM reservations ORDER BY workspace, id`
+	sqlCounters     = `SELECT workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state FROM counters
+WHERE kind <> 0 ORDER BY workspace, lim, epoch, subject, win`
+	sqlQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters ORDER BY workspace, key, quarter`
+	sqlClosings = `SELECT workspace, lim, epoch, subject, win, day, credit, kind, amount FROM closings
+ORDER BY workspace, lim, epoch, subject, win, day, credit`
+	sqlOutbox = `SELECT body FROM outbox ORDER BY seq`
+
+	eventColumns  = `workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body`
+	sqlEvents     = `SELECT ` + eventColumns + ` FROM events ORDER BY workspace, id, attempt, kind`
+	sqlCallEvents = `SELECT ` + eventColumns + ` FROM events WHERE workspace = $1 AND id = $2 ORDER BY at, kind, attempt`
+	sqlFundEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE workspace = $1 AND kind >= 6 AND kind <= 8 AND id < $2 ORDER BY id DESC LIMIT $3`
+	// The range of ids is wider than that of the instants by how far a gateway's
+	// clock may be off; admitted_at decides.
+	sqlUsageEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE workspace = $1 AND id >= $2 AND id < $3 AND admitted_at >= $4 AND admitted_at < $5`
+
+	callColumns    = `c.workspace, c.id, c.key, c.outcome, c.code, c.at, c.ended_at, c.model, c.client_id, c.count, c.body`
+	sqlAllCalls    = `SELECT ` + callColumns + ` FROM calls c ORDER BY workspace, id`
+	sqlCall        = `SELECT ` + callColumns + ` FROM calls c WHERE workspace = $1 AND id = $2`
+	sqlClientCalls = `SELECT ` + callColumns + ` FROM calls c
+WHERE workspace = $1 AND client_id = $2 AND client_id <> '' ORDER BY id DESC LIMIT $3`
+	sqlCalls = `SELECT ` + callColumns + ` FROM calls c
+WHERE workspace = $1 AND id < $2 AND ($3 = '' OR outcome = $3) ORDER BY id DESC LIMIT $4`
+	sqlKeyCalls = `SELECT ` + callColumns + ` FROM calls c
+WHERE workspace = $1 AND id < $2 AND ($3 = '' OR outcome = $3) AND key = $5 ORDER BY id DESC LIMIT $4`
+)

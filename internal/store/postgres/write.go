@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/shelf"
+)
+
+// write is what one batch changes, as statements.
+type write struct {
+	page     *ledger.Page
+	changes  *ledger.Changes
+	open     *shelf.Rows
+	counters []ledger.Counter
+	raw      [][]byte // of counters, as stored
+}
+
+func (w *write) steps() []step {
+	steps := make([]step, 0, 10)
+	add := func(n int, s *statement, args func() [][]byte) {
+		if n > 0 {
+			steps = append(steps, step{statement: s, args: args()})
+		}
+	}
+	c := w.changes
+	add(len(w.counters), stUpdate, w.updateArgs)
+	add(len(w.open.Insert), stReserve, func() [][]byte { return reserveArgs(w.open.Insert) })
+	add(len(w.open.Update), stReplace, func() [][]byte { return replaceArgs(w.open.Update) })
+	add(len(w.open.Delete), stRemove, func() [][]byte { return openArgs(keysOf(w.open.Delete)) })
+	add(len(c.Events), stEvents, func() [][]byte { return eventArgs(c.Events) })
+	add(len(c.Calls), stCalls, func() [][]byte {
+		calls := make([]store.Call, len(c.Calls))
+		for i := range c.Calls {
+			calls[i] = store.Call{Call: c.Calls[i], Count: 1}
+		}
+		return callArgs(calls)
+	})
+	add(len(c.Quarters), stAddQuarters, func() [][]byte { return quarterArgs(c.Quarters) })
+	add(len(c.Outbox), stNotices, func() [][]byte { return noticeArgs(c.Outbox) })
+	return steps
+}
+
+// keep remembers the rows as the batch, which is committed, has left them.
+func (w *write) keep(b *Book) {
+	for i, c := range w.counters {
+		b.counters.put(c, row{w.page.Counters[c], w.raw[i]})
+	}
+}
+
+func keysOf(list []*ledger.Reservation) []openKey {
+	keys := make([]openKey, len(list))
+	for i, r := range list {
+		keys[i] = openKey{r.Workspace, r.ID}
+	}
+	return unique(keys, compareOpen)
+}
+
+func (w *write) updateArgs() [][]byte {
+	states := make([]*ledger.State, len(w.counters))
+	w.raw = make([][]byte, len(w.counters))
+	for i, c := range w.counters {
+		states[i] = w.page.Counters[c]
+		w.raw[i] = states[i].Encode()
+	}
+	return counterArgs(w.counters, stateArgs(states, w.raw)...)
+}
+
+// stateArgs are the columns of counters beside their keys; a nil state is of a
+// row that means nothing.
+func stateArgs(states []*ledger.State, raw [][]byte) [][]byte {
+	n := len(states)
+	column := func(of func(s *ledger.State) int64) []byte {
+		return ints(n, func(i int) int64 {
+			if states[i] == nil {
+				return 0
+			}
+			return of(states[i])
+		})
+	}
+	return [][]byte{
+		column(func(s *ledger.State) int64 { return int64(s.Kind) }),
+		column(func(s *ledger.State) int64 { return s.Settled }),
+		column(func(s *ledger.State) int64 { return s.Held }),
+		column(func(s *ledger.State) int64 { return int64(s.Warned) }),
+		column(func(s *ledger.State) int64 { return s.At }),
+		blobs(n, func(i int) []byte { return raw[i] }),
+	}
+}
+
+func reserveArgs(list []*ledger.Reservation) [][]byte {
+	n := len(list)
+	return [][]byte{
+		texts(n, func(i int) string { return list[i].Workspace }),
+		uuids(n, func(i int) ledger.ID { return list[i].ID }),
+		ints(n, func(i int) int64 { return list[i].ExpiresAt }),
+		texts(n, func(i int) string { return list[i].Process }),
+		blobs(n, func(i int) []byte { return list[i].Encode() }),
+	}
+}
+
+// replaceArgs are also what stExpectOpen compares with.
+func replaceArgs(list []*ledger.Reservation) [][]byte {
+	n := len(list)
+	return [][]byte{
+		texts(n, func(i int) string { return list[i].Workspace }),
+		uuids(n, func(i int) ledger.ID { return list[i].ID }),
+		ints(n, func(i int) int64 { return list[i].ExpiresAt }),
+		blobs(n, func(i int) []byte { return list[i].Encode() }),
+	}
+}
+
+func eventArgs(list []ledger.Event) [][]byte {
+	n := len(list)
+	return [][]byte{
+		texts(n, func(i int) string { return list[i].Workspace }),
+		uuids(n, func(i int) ledger.ID { return list[i].ID }),
+		ints(n, func(i int) int64 { return int64(list[i].Attempt) }),
+		ints(n, func(i int) int64 { return int64(list[i].Kind) }),
+		ints(n, func(i int) int64 { return list[i].At }),
+		ints(n, func(i int) int64 { return list[i].AdmittedAt }),
+		texts(n, func(i int) string { return list[i].Subjects.Key }),
+		texts(n, func(i int) string { return list[i].Model }),
+		ints(n, func(i int) int64 { return list[i].Spend }),
+		ints(n, func(i int) int64 { return list[i].Tokens }),
+		blobs(n, func(i int) []byte { return list[i].Encode() }),
+	}
+}
+
+// callArgs sorts list: whoever writes calls locks them in one order.
+func callArgs(list []store.Call) [][]byte {
+	slices.SortFunc(list, func(x, y store.Call) int {
+		return cmp.Or(cmp.Compare(x.Workspace, y.Workspace), x.ID.Compare(y.ID))
+	})
+	n := len(list)
+	return [][]byte{
+		texts(n, func(i int) string { return list[i].Workspace }),
+		uuids(n, func(i int) ledger.ID { return list[i].ID }),
+		texts(n, func(i int) string { return list[i].Key }),
+		texts(n, func(i int) string { return list[i].Outcome }),
+		texts(n, func(i int) string { return list[i].Code }),
+		ints(n, func(i int) int64 { return list[i].At }),
+		ints(n, func(i int) int64 { return list[i].EndedAt }),
+		texts(n, func(i int) string { return list[i].Model }),
+		texts(n, func(i int) string { return list[i].ClientID }),
+		ints(n, func(i int) int64 { return list[i].Count }),
+		blobs(n, func(i int) []byte { return list[i].Encode() }),
+	}
+}
+
+func quarterArgs(sums []ledger.QuarterSum) [][]byte {
+	list := shelf.Quarters(sums)
+	slices.SortFunc(list, func(x, y ledger.QuarterSum) int {
+		return cmp.Or(cmp.Compare(x.Workspace, y.Workspace), cmp.Compare(x.Key, y.Key), cmp.Compare(x.Quarter, y.Quarter))
+	})
+	n := len(list)
+	return [][]byte{
+		texts(n, func(i int) string { return list[i].Workspace }),
+		texts(n, func(i int) string { return list[i].Key }),
+		ints(n, func(i int) int64 { return list[i].Quarter }),
+		ints(n, func(i int) int64 { return list[i].Spend }),
+		ints(n, func(i int) int64 { return list[i].Tokens }),
+		ints(n, func(i int) int64 { return list[i].Requests }),
+	}
+}
+
+func noticeArgs(list []ledger.Notice) [][]byte {
+	n := len(list)
+	return [][]byte{
+		texts(n, func(i int) string { return list[i].Workspace }),
+		texts(n, func(i int) string { return list[i].Kind }),
+		ints(n, func(i int) int64 { return list[i].At }),
+		blobs(n, func(i int) []byte { return ledger.AppendNotice(nil, &list[i]) }),
+	}
+}
