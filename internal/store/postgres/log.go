@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
@@ -58,7 +59,7 @@ func (b *Book) Call(ctx context.Context, workspace string, id ledger.ID) (store.
 	var call store.Call
 	var events []ledger.Event
 	err := b.snapshot(ctx, func(tx pgx.Tx) (err error) {
-		name, raw := escape(workspace), [16]byte(id)
+		name, raw := escape(workspace), uuidOf(id)
 		if events, err = queryAll(ctx, tx, scanEvent, sqlCallEvents, name, raw); err != nil {
 			return err
 		}
@@ -105,12 +106,15 @@ func (b *Book) calls(ctx context.Context, query string, args ...any) ([]store.Ca
 }
 
 // before is the id that a page ends at: zero is the greatest of all.
-func before(id ledger.ID) [16]byte {
+func before(id ledger.ID) pgtype.UUID {
 	if id.IsZero() {
 		copy(id[:], slices.Repeat([]byte{0xff}, len(id)))
 	}
-	return id
+	return uuidOf(id)
 }
+
+// uuidOf is an id as a parameter whose type every mode of execution knows.
+func uuidOf(id ledger.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
 // Usage is store.Log's.
 func (b *Book) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, error) {
@@ -131,10 +135,10 @@ func (b *Book) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow,
 }
 
 // idAt is the least id of an instant, within what ids can say.
-func idAt(at int64) [16]byte {
+func idAt(at int64) pgtype.UUID {
 	const last = int64(1)<<48 - 1
 	millis := min(max(0, at/1000), last)
-	return ledger.NewID(millis*1000, [10]byte{})
+	return uuidOf(ledger.NewID(millis*1000, [10]byte{}))
 }
 
 // AuditList is store.Log's.
