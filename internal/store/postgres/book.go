@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirhq/weir/internal/clock"
@@ -71,6 +72,8 @@ type Options struct {
 	// OnError, if set, hears of what failed in the background: refusal records
 	// that could not be written, days that could not be prepared.
 	OnError func(error)
+
+	onAcquire func(context.Context, *pgx.Conn) bool // a test's, before each use of a connection
 }
 
 // Book is an open database. It fills every role of package store and is safe for
@@ -119,17 +122,34 @@ func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.options.BatchTimeout)
 	defer cancel()
+	needed := gather(ops)
+	results, lost, err := b.apply(ctx, needed, ops)
+	if !lost {
+		return results, err
+	}
+	// Where one connection was lost the others are, too: a server that is back
+	// should not be found out by a failed batch for each of them.
+	b.batches.Reset()
+	if errors.Is(err, store.ErrUnknownOutcome) {
+		return nil, err
+	}
+	results, _, err = b.apply(ctx, needed, ops)
+	return results, err
+}
+
+// apply decides ops on one connection; lost tells that it was lost meanwhile.
+func (b *Book) apply(ctx context.Context, needed *needs, ops []*ledger.Op) (results []ledger.Result, lost bool, err error) {
 	held, err := b.batches.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", errors.Join(store.ErrUnavailable, err))
+		return nil, false, fmt.Errorf("connect to the database: %w", errors.Join(store.ErrUnavailable, err))
 	}
 	defer held.Release()
 	conn := held.Conn().PgConn()
-	needed := gather(ops)
-	if results, ok, err := b.one(ctx, conn, needed, ops); ok {
-		return results, err
+	results, ok, err := b.one(ctx, conn, needed, ops)
+	if !ok {
+		results, err = b.two(ctx, conn, needed, ops)
 	}
-	return b.two(ctx, conn, needed, ops)
+	return results, err != nil && conn.IsClosed() && ctx.Err() == nil, err
 }
 
 // refused takes the refusals of one batch, to be written by themselves.
@@ -184,17 +204,17 @@ func (b *Book) writeRefusals(ctx context.Context, list []store.Call) error {
 
 // merged adds up records of one id: an operation that was sent again may have
 // been refused twice.
-func merged(list []store.Call) []store.Call {
+func merged(list []store.Call) []countedCall {
 	at := make(map[openKey]int, len(list))
-	var out []store.Call
+	var out []countedCall
 	for i := range list {
 		key := openKey{list[i].Workspace, list[i].ID}
 		if first, ok := at[key]; ok {
-			out[first].Count += list[i].Count
+			out[first].count += list[i].Count
 			continue
 		}
 		at[key] = len(out)
-		out = append(out, list[i])
+		out = append(out, countedCall{&list[i].Call, list[i].Count})
 	}
 	return out
 }

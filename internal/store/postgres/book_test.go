@@ -38,9 +38,13 @@ func driver(t *testing.T, pooling bool) storetest.Driver {
 			if places[place] == "" {
 				places[place] = server.Database(t)
 			}
-			b, err := postgres.Open(ctx, postgres.Options{
+			options := postgres.Options{
 				URL: places[place], Pooling: pooling, Clock: o.Clock, AcceptClock: o.AcceptClock, OnClockStep: o.OnClockStep,
-			})
+			}
+			if pooling {
+				options.DiscardSessions()
+			}
+			b, err := postgres.Open(ctx, options)
 			if err != nil {
 				return nil, err
 			}

@@ -134,6 +134,8 @@ func (b *Book) start(ctx context.Context, config *pgxpool.Config) error {
 func (b *Book) connect(ctx context.Context, base *pgxpool.Config) (err error) {
 	reports := base.Copy()
 	b.configure(reports, b.options.Reporting)
+	// Whoever reads does not find out that a server has gone and come back.
+	reports.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
 	if !b.options.Pooling {
 		reports.ConnConfig.RuntimeParams["statement_timeout"] = milliseconds(reportTimeout)
 		reports.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = milliseconds(reportTimeout)
@@ -171,6 +173,9 @@ func (b *Book) configure(c *pgxpool.Config, connections int) {
 	c.MaxConns = int32(connections)
 	c.MinConns = 0
 	c.ConnConfig.ConnectTimeout = connectTimeout
+	if b.options.onAcquire != nil {
+		c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return b.options.onAcquire(ctx, conn), nil }
+	}
 	if b.options.Pooling {
 		// Nothing may be left in a session that is handed on.
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/internal/ledger"
-	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/shelf"
 )
 
@@ -34,9 +33,9 @@ func (w *write) steps() []step {
 	add(len(w.open.Delete), stRemove, func() [][]byte { return openArgs(keysOf(w.open.Delete)) })
 	add(len(c.Events), stEvents, func() [][]byte { return eventArgs(c.Events) })
 	add(len(c.Calls), stCalls, func() [][]byte {
-		calls := make([]store.Call, len(c.Calls))
+		calls := make([]countedCall, len(c.Calls))
 		for i := range c.Calls {
-			calls[i] = store.Call{Call: c.Calls[i], Count: 1}
+			calls[i] = countedCall{&c.Calls[i], 1}
 		}
 		return callArgs(calls)
 	})
@@ -131,9 +130,15 @@ func eventArgs(list []ledger.Event) [][]byte {
 	}
 }
 
+// countedCall is a store.Call without its copy.
+type countedCall struct {
+	*ledger.Call
+	count int64
+}
+
 // callArgs sorts list: whoever writes calls locks them in one order.
-func callArgs(list []store.Call) [][]byte {
-	slices.SortFunc(list, func(x, y store.Call) int {
+func callArgs(list []countedCall) [][]byte {
+	slices.SortFunc(list, func(x, y countedCall) int {
 		return cmp.Or(cmp.Compare(x.Workspace, y.Workspace), x.ID.Compare(y.ID))
 	})
 	n := len(list)
@@ -147,7 +152,7 @@ func callArgs(list []store.Call) [][]byte {
 		ints(n, func(i int) int64 { return list[i].EndedAt }),
 		texts(n, func(i int) string { return list[i].Model }),
 		texts(n, func(i int) string { return list[i].ClientID }),
-		ints(n, func(i int) int64 { return list[i].Count }),
+		ints(n, func(i int) int64 { return list[i].count }),
 		blobs(n, func(i int) []byte { return list[i].Encode() }),
 	}
 }

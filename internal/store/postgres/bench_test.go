@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/postgres"
+	"github.com/weirhq/weir/internal/teller"
+)
+
+// percentiles reports p50 and p99 of durations, in microseconds.
+func percentiles(b *testing.B, name string, took []time.Duration) {
+	b.Helper()
+	if len(took) == 0 {
+		return
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, name+"-p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, name+"-p99-µs")
+}
+
+// race runs one until N cycles are done by so many callers; one returns what its
+// reservation took.
+func race(b *testing.B, callers int, one func(caller int) (time.Duration, error)) {
+	b.Helper()
+	took := make([][]time.Duration, callers)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wait sync.WaitGroup
+	b.ResetTimer()
+	for i := range callers {
+		wait.Go(func() {
+			for left.Add(-1) >= 0 {
+				t, err := one(i)
+				if err != nil {
+					b.Errorf("caller %d: %v", i, err)
+					return
+				}
+				took[i] = append(took[i], t)
+			}
+		})
+	}
+	wait.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+	percentiles(b, "reserve", slices.Concat(took...))
+}
+
+// shares is a gateway's way to a book: reserve and wait, settle and go on.
+func shares(b *testing.B, books ...*postgres.Book) (one func(workspace string, caller int) (time.Duration, error), stop func()) {
+	b.Helper()
+	var tellers []*teller.Teller
+	for _, book := range books {
+		t := teller.New(book, teller.Options{
+			Now: book.Now, OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
+		})
+		t.Start()
+		tellers = append(tellers, t)
+	}
+	one = func(workspace string, caller int) (time.Duration, error) {
+		book, t := books[caller%len(books)], tellers[caller%len(books)]
+		op := cycle(newID(book.Now()), workspace, "", book.Now())
+		start := time.Now()
+		result, err := t.Submit(context.Background(), op)
+		took := time.Since(start)
+		if err != nil || result.Verdict != ledger.Admitted {
+			return 0, fmt.Errorf("admit: verdict %d, %w", result.Verdict, err)
+		}
+		return took, t.Post(settle(result.Reservation, 1_000_000), nil)
+	}
+	return one, func() {
+		for _, t := range tellers {
+			if err := t.Stop(context.Background()); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+}
+
+// BenchmarkHotTenant is reserve and settle on the same four counters.
+func BenchmarkHotTenant(b *testing.B) {
+	for _, replicas := range []int{1, 2, 4} {
+		for _, callers := range []int{1, 16, 64, 256} {
+			if callers < replicas {
+				continue
+			}
+			b.Run(fmt.Sprintf("replicas=%d/callers=%d", replicas, callers), func(b *testing.B) {
+				url := server.Database(b)
+				books := make([]*postgres.Book, replicas)
+				for i := range books {
+					books[i] = open(b, postgres.Options{URL: url})
+				}
+				one, stop := shares(b, books...)
+				race(b, callers, func(caller int) (time.Duration, error) { return one("hot", caller) })
+				stop()
+				guessed := int64(0)
+				for _, book := range books {
+					guessed += book.Guessed()
+				}
+				b.ReportMetric(float64(guessed)/float64(b.N), "guessed/cycle")
+			})
+		}
+	}
+}
+
+// BenchmarkHundredTenants spreads 64 callers over a hundred workspaces.
+func BenchmarkHundredTenants(b *testing.B) {
+	book := open(b, postgres.Options{URL: server.Database(b)})
+	one, stop := shares(b, book)
+	race(b, 64, func(caller int) (time.Duration, error) { return one(fmt.Sprint("tenant", newID(0)[15]%100), caller) })
+	stop()
+}
+
+// plain is a database that is used as most use one, for comparison: the same
+// rows, without batches.
+func plain(b *testing.B, connections int) *pgxpool.Pool {
+	b.Helper()
+	url := server.Database(b)
+	book := open(b, postgres.Options{URL: url})
+	if _, err := book.Apply(b.Context(), []*ledger.Op{cycle(newID(book.Now()), "hot", "", book.Now())}); err != nil {
+		b.Fatal(err)
+	}
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.MaxConns = int32(connections)
+	pool, err := pgxpool.NewWithConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	if _, err := pool.Exec(b.Context(), plainCall); err != nil {
+		b.Fatal(err)
+	}
+	return pool
+}
+
+const (
+	plainLock    = `SELECT lim, settled, held, state FROM counters WHERE workspace = 'hot' ORDER BY lim FOR UPDATE`
+	plainUpdate  = `UPDATE counters SET settled = settled + $1, held = held + $2 WHERE workspace = 'hot'`
+	plainReserve = `INSERT INTO reservations (workspace, id, expires_at, process, body) VALUES ('hot', $1, $2, 'p1', $3)`
+	plainRemove  = `DELETE FROM reservations WHERE workspace = 'hot' AND id = $1`
+	plainEvent   = `INSERT INTO events VALUES ('hot', $1, 0, 1, $2, $2, '', 'gpt-5', 1, 1, $3)`
+	plainRecord  = `INSERT INTO calls VALUES ('hot', $1, '', 'settled', '', $2, $2, 'gpt-5', '', 1, $3)`
+
+	// plainCall does the same in one call of the server.
+	plainCall = `CREATE FUNCTION plain_reserve(id uuid, at bigint, body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE r record; sum bigint := 0;
+BEGIN
+  FOR r IN SELECT lim, settled, held, state FROM counters WHERE workspace = 'hot' ORDER BY lim FOR UPDATE LOOP sum := sum + r.held; END LOOP;
+  UPDATE counters SET held = held + 1 WHERE workspace = 'hot';
+  INSERT INTO reservations (workspace, id, expires_at, process, body) VALUES ('hot', id, at, 'p1', body);
+  RETURN sum;
+END $$;
+CREATE FUNCTION plain_settle(id uuid, at bigint, body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE r record; sum bigint := 0; wanted uuid := id;
+BEGIN
+  DELETE FROM reservations WHERE workspace = 'hot' AND reservations.id = wanted;
+  FOR r IN SELECT lim, settled, held, state FROM counters WHERE workspace = 'hot' ORDER BY lim FOR UPDATE LOOP sum := sum + r.held; END LOOP;
+  UPDATE counters SET held = held - 1, settled = settled + 1 WHERE workspace = 'hot';
+  INSERT INTO events VALUES ('hot', wanted, 0, 1, at, at, '', 'gpt-5', 1, 1, body);
+  INSERT INTO calls VALUES ('hot', wanted, '', 'settled', '', at, at, 'gpt-5', '', 1, body);
+  RETURN sum;
+END $$`
+)
+
+var plainBody = make([]byte, 700)
+
+type execution struct {
+	sql  string
+	args []any
+}
+
+func transaction(ctx context.Context, pool *pgxpool.Pool, list ...execution) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		for _, e := range list {
+			if _, err := tx.Exec(ctx, e.sql, e.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// BenchmarkOneTransactionEach is what the hot tenant is measured against: begin,
+// select for update, update, insert, commit, for each request by itself.
+func BenchmarkOneTransactionEach(b *testing.B) {
+	for _, callers := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			pool := plain(b, 16)
+			ctx := context.Background()
+			race(b, callers, func(int) (time.Duration, error) {
+				at := time.Now().UnixMicro()
+				id := [16]byte(newID(at))
+				start := time.Now()
+				err := transaction(ctx, pool, execution{sql: plainLock}, execution{plainUpdate, []any{0, 1}}, execution{plainReserve, []any{id, at, plainBody}})
+				took := time.Since(start)
+				if err != nil {
+					return 0, err
+				}
+				return took, transaction(ctx, pool, execution{plainRemove, []any{id}}, execution{sql: plainLock}, execution{plainUpdate, []any{1, -1}},
+					execution{plainEvent, []any{id, at, plainBody}}, execution{plainRecord, []any{id, at, plainBody}})
+			})
+		})
+	}
+}
+
+// BenchmarkOneCall does it in one call of a function on the server.
+func BenchmarkOneCall(b *testing.B) {
+	for _, callers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			pool := plain(b, 16)
+			ctx := context.Background()
+			race(b, callers, func(int) (time.Duration, error) {
+				at := time.Now().UnixMicro()
+				id := [16]byte(newID(at))
+				start := time.Now()
+				_, err := pool.Exec(ctx, `SELECT plain_reserve($1, $2, $3)`, id, at, plainBody)
+				took := time.Since(start)
+				if err != nil {
+					return 0, err
+				}
+				_, err = pool.Exec(ctx, `SELECT plain_settle($1, $2, $3)`, id, at, plainBody)
+				return took, err
+			})
+		})
+	}
+}

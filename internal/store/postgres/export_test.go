@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Guessed is how many batches took one round trip.
+func (b *Book) Guessed() int64 { return b.guessed.Load() }
+
+// DiscardSessions makes every use of a connection find a session as new.
+func (o *Options) DiscardSessions() {
+	o.onAcquire = func(ctx context.Context, conn *pgx.Conn) bool {
+		_, err := conn.Exec(ctx, "DISCARD ALL", pgx.QueryExecModeSimpleProtocol)
+		return err == nil
+	}
+}
+
+// Statements are the SQL of every statement that a batch may run, by name.
+func Statements() map[string]string {
+	out := make(map[string]string)
+	for _, s := range statements() {
+		out[s.name] = s.sql
+	}
+	return out
+}
+
+// ParameterTypes are how many parameters a statement has.
+func Parameters(name string) int {
+	for _, s := range statements() {
+		if s.name == name {
+			return len(s.types)
+		}
+	}
+	return 0
+}
+
+// PlanSettings are those that plans are made under.
+func PlanSettings() map[string]string {
+	out := make(map[string]string)
+	for _, s := range planSettings {
+		out[s.name] = s.value
+	}
+	return out
+}
