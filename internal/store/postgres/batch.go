@@ -62,7 +62,7 @@ func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, err
 	}
 	results, changes := ledger.Batch(t.page, ops, at)
 	if changes.Empty() {
-		t.keepRead()
+		t.keepRead(false)
 		t.instant.take(at)
 		t.refused(changes.Refused, at)
 		return results, t.rollback(ctx)
@@ -79,7 +79,7 @@ func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, err
 	if err := t.round(ctx, t.conn, append(w.steps(), step{statement: stCommit})); err != nil {
 		return nil, t.notWritten(ctx, err)
 	}
-	t.keepRead()
+	t.keepRead(true)
 	w.keep(t.Book)
 	t.instant.take(at)
 	t.refused(changes.Refused, at)
@@ -268,11 +268,12 @@ func (t *batch) locked(counters []ledger.Counter) error {
 	return nil
 }
 
-// keepRead remembers the rows that were there.
-func (t *batch) keepRead() {
+// keepRead remembers the rows that are there: those that it made itself only if
+// they were committed.
+func (t *batch) keepRead(committed bool) {
 	mine := make(map[ledger.Counter]bool, len(t.inserted))
 	for _, c := range t.inserted {
-		mine[c] = t.rows[c].state == nil
+		mine[c] = !committed && t.rows[c].state == nil
 	}
 	for c, r := range t.rows {
 		if !mine[c] {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,52 +57,61 @@ func (b *Book) beat(ctx context.Context) error {
 // makeDays makes the partitions of the days around an instant that are not
 // there. A day of which the default partition already holds rows stays there.
 func (b *Book) makeDays(ctx context.Context, at int64) error {
-	var errs []error
+	starts := make(map[string]time.Time)
+	var names []string
 	first := time.UnixMicro(at).UTC().Truncate(day).AddDate(0, 0, -daysBack)
 	for i := range daysBack + daysAhead + 1 {
 		start := first.AddDate(0, 0, i)
 		for _, table := range [...]string{"events", "calls"} {
-			if err := b.makeDay(ctx, table, start); err != nil {
-				errs = append(errs, fmt.Errorf("make the partition of %s for %s: %w", table, start.Format(time.DateOnly), err))
-			}
+			name := table + start.Format("_20060102")
+			starts[name], names = start, append(names, name)
+		}
+	}
+	missing, err := queryAll(ctx, b.reports, scanName, sqlTablesMissing, names)
+	if err != nil {
+		return fmt.Errorf("look for the partitions of days: %w", err)
+	}
+	var errs []error
+	for _, name := range missing {
+		if err := b.transact(ctx, func(tx pgx.Tx) error { return makeDay(ctx, tx, name, starts[name]) }); err != nil {
+			errs = append(errs, fmt.Errorf("make the partition %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (b *Book) makeDay(ctx context.Context, table string, start time.Time) error {
-	name := table + start.Format("_20060102")
-	var there bool
-	if err := b.reports.QueryRow(ctx, sqlTableThere, name).Scan(&there); err != nil || there {
-		return known(err)
+// makeDay attaches a new table, which is quick, and takes no lock for long that
+// admission waits for.
+func makeDay(ctx context.Context, tx pgx.Tx, name string, start time.Time) error {
+	table, _, _ := strings.Cut(name, "_")
+	if _, err := tx.Exec(ctx, `LOCK TABLE `+table+` IN SHARE UPDATE EXCLUSIVE MODE`); err != nil {
+		return err
+	}
+	if missing, err := queryAll(ctx, tx, scanName, sqlTablesMissing, []string{name}); err != nil || len(missing) == 0 {
+		return err // another process has made it
 	}
 	from, to := ledger.NewID(start.UnixMicro(), [10]byte{}), ledger.NewID(start.Add(day).UnixMicro(), [10]byte{})
-	tx, err := b.reports.Begin(ctx)
-	if err != nil {
-		return known(err)
+	bounds := `FROM ('` + uuid(from) + `') TO ('` + uuid(to) + `')`
+	taken := false
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`_default WHERE id >= $1 AND id < $2)`, uuidOf(from), uuidOf(to)).Scan(&taken); err != nil || taken {
+		return err
 	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(schemaLock)); err != nil {
-		return known(err)
-	}
-	if err := tx.QueryRow(ctx, sqlTableThere, name).Scan(&there); err != nil || there {
-		return known(err)
-	}
-	// Attached, not made in its place: that takes no lock that admission waits for.
-	table = pgx.Identifier{table}.Sanitize()
 	for _, statement := range []string{
 		`SET LOCAL lock_timeout = '1s'`,
 		`CREATE TABLE ` + name + ` (LIKE ` + table + ` INCLUDING ALL)`,
-		`ALTER TABLE ` + table + ` ATTACH PARTITION ` + name + ` FOR VALUES FROM ('` + uuid(from) + `') TO ('` + uuid(to) + `')`,
+		`ALTER TABLE ` + table + ` ATTACH PARTITION ` + name + ` FOR VALUES ` + bounds,
 	} {
 		if _, err := tx.Exec(ctx, statement); err != nil {
-			if pg := refusal(err); pg != nil && pg.Code == codeBadCheck {
-				return nil
-			}
-			return known(err)
+			return err
 		}
 	}
-	return known(tx.Commit(ctx))
+	return nil
+}
+
+func scanName(r scanner) (string, error) {
+	var name string
+	err := r.Scan(&name)
+	return name, err
 }
 
 func uuid(id ledger.ID) string {

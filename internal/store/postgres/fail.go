@@ -19,8 +19,6 @@ const (
 	codeBadText      = "22P02"
 	codeNoStatement  = "26000"
 	codeStatementHad = "42P05"
-	codeLockTimeout  = "55P03"
-	codeBadCheck     = "23514"
 )
 
 // refusal is the database's answer that a statement failed and its transaction

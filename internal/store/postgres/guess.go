@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// clockSlackMicros is how far a guessed instant may lie from the database's.
+	// clockSlackMicros is how far the guessed time may lie from the database's.
 	clockSlackMicros = 50_000
 	// maxPause bounds the batches that are not guessed after wrong guesses.
 	maxPause = 1024
@@ -64,7 +64,7 @@ type guess struct {
 	conn      *pgconn.PgConn
 	needs     *needs
 	page      *ledger.Page
-	at        int64
+	clock, at int64
 	rows      []row // of needs.counters
 	expected  []*ledger.Reservation
 	workspace string
@@ -133,7 +133,8 @@ func (g *guess) load(ops []*ledger.Op) bool {
 			g.expected = append(g.expected, r)
 		}
 	}
-	g.at = g.instant.floor(g.instant.peek(), g.page.Counters)
+	g.clock = g.instant.estimate()
+	g.at = g.instant.floor(g.clock, g.page.Counters)
 	rebuilds := false
 	for _, op := range ops {
 		op.Needs(func(c ledger.Counter, check *ledger.Check) {
@@ -177,7 +178,7 @@ func (g *guess) expectArgs() [][]byte {
 		slack = math.MaxInt64
 	}
 	args := counterArgs(g.needs.counters, stateArgs(states, raw)...)
-	return append(args, []byte(escape(g.workspace)), integerArg(g.page.Generations[g.workspace]), integerArg(g.at), integerArg(slack))
+	return append(args, []byte(escape(g.workspace)), integerArg(g.page.Generations[g.workspace]), integerArg(g.clock), integerArg(slack))
 }
 
 func sortReservations(list []*ledger.Reservation) {

@@ -76,14 +76,22 @@ func (i *instant) take(at int64) {
 	}
 }
 
-// peek estimates the instant of a batch that would start now.
-func (i *instant) peek() int64 {
+// estimate is what the clock may show now.
+func (i *instant) estimate() int64 {
+	if i.test != nil {
+		return i.test.Now()
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.test != nil {
-		return i.standing(i.test.Now())
-	}
-	return i.standing(i.local.Now() + i.offset)
+	return i.local.Now() + i.offset
+}
+
+// peek estimates the instant of a batch that would start now.
+func (i *instant) peek() int64 {
+	now := i.estimate()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.standing(now)
 }
 
 // latest is the last instant of a batch, 0 before the first.

@@ -5,6 +5,10 @@ package postgres
 // Every statement of the book but the migrations (ADR 0010). Those of batches
 // take columns as arrays; each is one statement however many rows it has. Rows
 // are locked in the order of the arrays, which is that of their keys (ENGINE 5).
+//
+// Each is written so that there is one way to run it, whatever the planner knows
+// of the tables: a LATERAL subquery that locks or has an OFFSET is neither merged
+// nor turned around, and ON CONFLICT looks up its own index (ENGINE 12).
 
 const (
 	// micros is the primary's clock in Unix microseconds, exact.
@@ -26,50 +30,50 @@ var (
 
 	// stInstant reads the generations and the clock, after everything is locked.
 	stInstant = &statement{name: "weir_instant", types: columns(oidTextArray), sql: `SELECT ` + micros + `, k.workspace,
- (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = k.workspace OR g.workspace = '')
+ (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = ANY (ARRAY[k.workspace, '']))
 FROM unnest($1::text[]) AS k (workspace)`}
 
 	stClaim = &statement{name: "weir_claim", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.body
-FROM ` + openKeys + ` JOIN reservations r ON r.workspace = k.workspace AND r.id = k.id ORDER BY k.n FOR UPDATE OF r`}
+FROM ` + openKeys + `, LATERAL (SELECT * FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id FOR UPDATE) AS r`}
 
 	// stOpen reads without a lock: of operations whose counters are locked by now.
 	stOpen = &statement{name: "weir_open", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.body
-FROM ` + openKeys + ` JOIN reservations r ON r.workspace = k.workspace AND r.id = k.id`}
+FROM ` + openKeys + `, LATERAL (SELECT * FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id OFFSET 0) AS r`}
 
 	stMissing = &statement{name: "weir_missing", types: counterTypes(), sql: `INSERT INTO counters (workspace, lim, epoch, subject, win)
 SELECT k.workspace, k.lim, k.epoch, k.subject, k.win FROM ` + counterKeys + ` ORDER BY k.n ON CONFLICT DO NOTHING`}
 
 	stLock = &statement{name: "weir_lock", types: counterTypes(), sql: `SELECT k.n, c.kind, c.settled, c.held, c.warned, c.at, c.state
-FROM ` + counterKeys + ` JOIN counters c ON ` + counterMatch + ` ORDER BY k.n FOR UPDATE OF c`}
+FROM ` + counterKeys + `, LATERAL (SELECT * FROM counters c WHERE ` + counterMatch + ` FOR UPDATE) AS c`}
 
 	stLook = &statement{name: "weir_look", types: counterTypes(), sql: `SELECT k.n, c.kind, c.settled, c.held, c.warned, c.at, c.state
-FROM ` + counterKeys + ` JOIN counters c ON ` + counterMatch}
+FROM ` + counterKeys + `, LATERAL (SELECT * FROM counters c WHERE ` + counterMatch + ` OFFSET 0) AS c`}
 
-	stEndings = &statement{name: "weir_endings", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT e.workspace, e.id, e.kind, count(*)
-FROM ` + openKeys + ` JOIN events e ON e.workspace = k.workspace AND e.id = k.id GROUP BY e.workspace, e.id, e.kind`}
+	stEndings = &statement{name: "weir_endings", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT k.workspace, k.id, e.kind, e.count
+FROM ` + openKeys + `, LATERAL (SELECT e.kind, count(*) FROM events e WHERE e.workspace = k.workspace AND e.id = k.id GROUP BY e.kind) AS e`}
 
 	stSwept = &statement{name: "weir_swept", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT ` + callColumns + `
-FROM ` + openKeys + ` JOIN calls c ON c.workspace = k.workspace AND c.id = k.id`}
+FROM ` + openKeys + `, LATERAL (SELECT * FROM calls c WHERE c.workspace = k.workspace AND c.id BETWEEN k.id AND k.id ORDER BY c.id LIMIT 1) AS c`}
 
 	stQuarters = &statement{name: "weir_quarters", types: columns(oidText, oidText, oidInt), sql: `SELECT quarter, spend, tokens, requests
 FROM key_quarters WHERE workspace = $1 AND key = $2 AND quarter >= $3 ORDER BY quarter`}
 
-	stUpdate = &statement{name: "weir_update", types: counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), sql: `UPDATE counters c
-SET kind = k.kind, settled = k.settled, held = k.held, warned = k.warned, at = k.at, state = k.state
-FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
+	// The rows are there, and locked: what conflicts is what is meant.
+	stUpdate = &statement{name: "weir_update", types: counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), sql: `INSERT INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
  $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
- AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state) WHERE ` + counterMatch}
+ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.kind, settled = excluded.settled, held = excluded.held,
+ warned = excluded.warned, at = excluded.at, state = excluded.state`}
 
 	stReserve = &statement{name: "weir_reserve", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidTextArray, oidByteaArray), sql: `INSERT INTO reservations (workspace, id, expires_at, process, body)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::text[], $5::bytea[])`}
 
-	stReplace = &statement{name: "weir_replace", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `UPDATE reservations r
-SET expires_at = k.expires_at, body = k.body
-FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, id, expires_at, body)
-WHERE r.workspace = k.workspace AND r.id = k.id`}
+	stReplace = &statement{name: "weir_replace", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `INSERT INTO reservations (workspace, id, expires_at, process, body)
+SELECT k.workspace, k.id, k.expires_at, '', k.body FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, id, expires_at, body)
+ON CONFLICT (workspace, id) DO UPDATE SET expires_at = excluded.expires_at, body = excluded.body`}
 
-	stRemove = &statement{name: "weir_remove", types: columns(oidTextArray, oidUUIDArray), sql: `DELETE FROM reservations r
-USING unnest($1::text[], $2::uuid[]) AS k (workspace, id) WHERE r.workspace = k.workspace AND r.id = k.id`}
+	stRemove = &statement{name: "weir_remove", types: columns(oidTextArray, oidUUIDArray), sql: `DELETE FROM reservations WHERE ctid = ANY (ARRAY(
+ SELECT r.ctid FROM ` + openKeys + `, LATERAL (SELECT r.ctid FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id OFFSET 0) AS r))`}
 
 	stEvents = &statement{name: "weir_events", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidTextArray, oidTextArray, oidIntArray, oidIntArray, oidByteaArray), sql: `INSERT INTO events (workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bytea[])`}
@@ -97,16 +101,16 @@ SELECT k.workspace, k.kind, k.at, k.body FROM unnest($1::text[], $2::text[], $3:
 	// stExpect locks counters if they are as they were guessed, at a time and a
 	// generation as guessed; otherwise it fails, and with it the whole round trip.
 	// PostgreSQL logs the failure, so its text says that it means nothing.
-	stExpect = &statement{name: "weir_expect", types: expectTypes(), sql: expectSQL(` ORDER BY k.n FOR UPDATE OF c`)}
+	stExpect = &statement{name: "weir_expect", types: expectTypes(), sql: expectSQL(`FOR UPDATE`)}
 	// stExpectRead is for what was refused: it looks at one snapshot and writes
 	// nothing.
-	stExpectRead = &statement{name: "weir_expect_read", types: expectTypes(), sql: expectSQL(``)}
+	stExpectRead = &statement{name: "weir_expect_read", types: expectTypes(), sql: expectSQL(`OFFSET 0`)}
 
 	stExpectOpen = &statement{name: "weir_expect_open", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
  ELSE ('weir: harmless, a reservation changed meanwhile; ' || count(*) || ' as expected')::bigint END
-FROM (SELECT r.id FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) WITH ORDINALITY AS k (workspace, id, expires_at, body, n)
- JOIN reservations r ON r.workspace = k.workspace AND r.id = k.id AND r.expires_at = k.expires_at AND r.body = k.body
- ORDER BY k.n FOR UPDATE OF r) AS found`}
+FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, id, expires_at, body),
+ LATERAL (SELECT r.id FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id AND r.expires_at + 0 = k.expires_at AND r.body = k.body
+  FOR UPDATE) AS r`}
 )
 
 // statements are all that a connection prepares.
@@ -133,18 +137,18 @@ func expectTypes() []uint32 {
 	return append(counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), oidText, oidInt, oidInt, oidInt)
 }
 
-// expectSQL: $12 is the workspace, $13 its generation, $14 the instant and $15 by
-// how much it may differ from the clock, in microseconds.
+// expectSQL: $12 is the workspace, $13 its generation, $14 the clock and $15 by how
+// much it may be wrong, in microseconds.
 func expectSQL(lock string) string {
 	return `SELECT CASE WHEN count(*) = cardinality($1::text[])
- AND (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = $12 OR g.workspace = '') = $13
+ AND (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = ANY (ARRAY[$12, ''])) = $13
  AND abs(` + micros + ` - $14) <= $15 THEN ` + micros + `
  ELSE ('weir: harmless, something changed meanwhile; ' || count(*) || ' counters as expected')::bigint END
-FROM (SELECT c.kind FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
  $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
- WITH ORDINALITY AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state, n)
- JOIN counters c ON ` + counterMatch + ` AND c.kind = k.kind AND c.settled = k.settled AND c.held = k.held
- AND c.warned = k.warned AND c.at = k.at AND c.state = k.state` + lock + `) AS found`
+ AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state),
+ LATERAL (SELECT c.kind FROM counters c WHERE ` + counterMatch + ` AND c.kind = k.kind AND c.settled = k.settled AND c.held = k.held
+  AND c.warned = k.warned AND c.at = k.at AND c.state = k.state ` + lock + `) AS c`
 }
 
 const (
@@ -155,7 +159,8 @@ FROM unnest(ARRAY['meta', 'generations', 'objects', 'key_secrets', 'credentials'
  'key_quarters', 'closings', 'outbox', 'audit', 'replicas']) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name)
 WHERE NOT has_table_privilege(t.name, r.name)
 UNION ALL SELECT 'schema ' || current_schema(), 'CREATE' WHERE NOT has_schema_privilege(current_schema(), 'CREATE')`
-	sqlTableThere = `SELECT to_regclass($1::text) IS NOT NULL`
+	sqlTablesMissing = `SELECT k.name FROM unnest($1::text[]) AS k (name)
+WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.relname = k.name AND pg_table_is_visible(c.oid)) ORDER BY k.name`
 
 	sqlLastSeen = `SELECT coalesce(max(seen_at), 0) FROM replicas`
 	sqlBeat     = `INSERT INTO replicas (id, started_at, seen_at) VALUES ($1, $2, $2) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`

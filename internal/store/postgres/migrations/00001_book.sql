@@ -129,8 +129,9 @@ CREATE TABLE calls (
   body      bytea NOT NULL,
   PRIMARY KEY (workspace, id)
 ) PARTITION BY RANGE (id);
-CREATE INDEX calls_client ON calls (workspace, client_id, id) WHERE client_id <> '';
-CREATE INDEX calls_key ON calls (workspace, key, id);
+-- The workspace does not lead them, so that none is taken for a search by id.
+CREATE INDEX calls_client ON calls (client_id, workspace, id) WHERE client_id <> '';
+CREATE INDEX calls_key ON calls (key, workspace, id);
 CREATE TABLE calls_default PARTITION OF calls DEFAULT;
 
 CREATE TABLE key_quarters (
