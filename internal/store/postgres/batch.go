@@ -32,20 +32,21 @@ type batch struct {
 	rows     map[ledger.Counter]row
 	inserted []ledger.Counter
 	rebuilt  map[ledger.Counter]bool
+	wrote    bool
 	read     int64 // the database's clock, when everything was locked
 }
 
-// two decides ops in two round trips.
-func (b *Book) two(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) ([]ledger.Result, error) {
+// two decides ops in two round trips; wrote tells that something was committed.
+func (b *Book) two(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) (results []ledger.Result, wrote bool, err error) {
 	for range maxRepeats {
 		t := &batch{Book: b, conn: conn, needs: n}
 		results, err := t.run(ctx, ops)
 		if !errors.Is(err, errGone) {
-			return results, err
+			return results, t.wrote, err
 		}
 		b.counters.forget(n.counters)
 	}
-	return nil, errors.Join(store.ErrUnavailable, errGone)
+	return nil, false, errors.Join(store.ErrUnavailable, errGone)
 }
 
 func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, error) {
@@ -76,9 +77,10 @@ func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, err
 	if err := t.locked(w.counters); err != nil {
 		return nil, errors.Join(err, t.rollback(ctx))
 	}
-	if err := t.round(ctx, t.conn, append(w.steps(), step{statement: stCommit})); err != nil {
+	if err := t.round(ctx, t.conn, append(append(t.release(), w.steps()...), step{statement: stCommit})); err != nil {
 		return nil, t.notWritten(ctx, err)
 	}
+	t.wrote = true
 	t.keepRead(true)
 	w.keep(t.Book)
 	t.instant.take(at)

@@ -157,26 +157,40 @@ const (
 	plainEvent   = `INSERT INTO events VALUES ('hot', $1, 0, 1, $2, $2, '', 'gpt-5', 1, 1, $3)`
 	plainRecord  = `INSERT INTO calls VALUES ('hot', $1, '', 'settled', '', $2, $2, 'gpt-5', '', 1, $3)`
 
-	// plainCall does the same in one call of the server.
-	plainCall = `CREATE FUNCTION plain_reserve(id uuid, at bigint, body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE r record; sum bigint := 0;
+	// plainCall does the same in one call of the server, for whatever counters it is
+	// given.
+	plainCall = `CREATE FUNCTION plain_change(limits text[], spent bigint, more bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE name text; r record; sum bigint := 0;
 BEGIN
-  FOR r IN SELECT lim, settled, held, state FROM counters WHERE workspace = 'hot' ORDER BY lim FOR UPDATE LOOP sum := sum + r.held; END LOOP;
-  UPDATE counters SET held = held + 1 WHERE workspace = 'hot';
+  FOREACH name IN ARRAY limits LOOP
+    SELECT c.settled, c.held, c.win, c.state INTO r FROM counters c
+    WHERE c.workspace = 'hot' AND c.lim = name AND c.epoch = 1 AND c.subject = '' ORDER BY c.win DESC LIMIT 1 FOR UPDATE;
+    IF r.settled + r.held + more > 1152921504606846976 THEN RAISE EXCEPTION 'refused'; END IF;
+    UPDATE counters c SET held = c.held + more, settled = c.settled + spent
+    WHERE c.workspace = 'hot' AND c.lim = name AND c.epoch = 1 AND c.subject = '' AND c.win = r.win;
+    sum := sum + r.held;
+  END LOOP;
+  RETURN sum;
+END $$;
+CREATE FUNCTION plain_reserve(limits text[], id uuid, at bigint, body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE sum bigint := plain_change(limits, 0, 1);
+BEGIN
   INSERT INTO reservations (workspace, id, expires_at, process, body) VALUES ('hot', id, at, 'p1', body);
   RETURN sum;
 END $$;
-CREATE FUNCTION plain_settle(id uuid, at bigint, body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE r record; sum bigint := 0; wanted uuid := id;
+CREATE FUNCTION plain_settle(limits text[], id uuid, at bigint, body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE sum bigint; wanted uuid := id;
 BEGIN
   DELETE FROM reservations WHERE workspace = 'hot' AND reservations.id = wanted;
-  FOR r IN SELECT lim, settled, held, state FROM counters WHERE workspace = 'hot' ORDER BY lim FOR UPDATE LOOP sum := sum + r.held; END LOOP;
-  UPDATE counters SET held = held - 1, settled = settled + 1 WHERE workspace = 'hot';
+  sum := plain_change(limits, 1, -1);
   INSERT INTO events VALUES ('hot', wanted, 0, 1, at, at, '', 'gpt-5', 1, 1, body);
   INSERT INTO calls VALUES ('hot', wanted, '', 'settled', '', at, at, 'gpt-5', '', 1, body);
   RETURN sum;
 END $$`
 )
+
+// plainLimits are the counters of cycle, in the order of their keys.
+var plainLimits = []string{"budget", "funds", "rpm", "slots"}
 
 var plainBody = make([]byte, 700)
 
@@ -229,12 +243,12 @@ func BenchmarkOneCall(b *testing.B) {
 				at := time.Now().UnixMicro()
 				id := [16]byte(newID(at))
 				start := time.Now()
-				_, err := pool.Exec(ctx, `SELECT plain_reserve($1, $2, $3)`, id, at, plainBody)
+				_, err := pool.Exec(ctx, `SELECT plain_reserve($1, $2, $3, $4)`, plainLimits, id, at, plainBody)
 				took := time.Since(start)
 				if err != nil {
 					return 0, err
 				}
-				_, err = pool.Exec(ctx, `SELECT plain_settle($1, $2, $3)`, id, at, plainBody)
+				_, err = pool.Exec(ctx, `SELECT plain_settle($1, $2, $3, $4)`, plainLimits, id, at, plainBody)
 				return took, err
 			})
 		})

@@ -60,6 +60,11 @@ type Options struct {
 	// LockTimeout is how long a batch waits for others' locks, BatchTimeout how
 	// long it may take in all: then its callers are refused.
 	LockTimeout, BatchTimeout time.Duration
+	// EarlyRelease lets a batch's locks go before it is on the disk; its answers
+	// wait for that all the same. It is for many replicas on the same counters,
+	// and slow disks. A standby that follows asynchronously may lack what was
+	// acknowledged, with this setting or without.
+	EarlyRelease bool
 	// Clock is a test's. nil: the database's own.
 	Clock clock.Clock
 	// CounterCache bounds the counter rows that are remembered.
@@ -73,6 +78,7 @@ type Options struct {
 	// that could not be written, days that could not be prepared.
 	OnError func(error)
 
+	lossy     bool                                  // a test's: nobody waits for the disk
 	onAcquire func(context.Context, *pgx.Conn) bool // a test's, before each use of a connection
 }
 
@@ -81,11 +87,13 @@ type Options struct {
 type Book struct {
 	options  Options
 	head     *statement // the settings of one transaction, under a pooler
+	shapes   []shape
 	batches  *pgxpool.Pool
 	reports  *pgxpool.Pool
 	instant  *instant
 	counters *cache
 	gate     gate
+	barrier  barrier
 	guessed  atomic.Int64 // batches that took one round trip
 	closed   atomic.Bool
 	recovery store.Recovery
@@ -143,13 +151,19 @@ func (b *Book) apply(ctx context.Context, needed *needs, ops []*ledger.Op) (resu
 	if err != nil {
 		return nil, false, fmt.Errorf("connect to the database: %w", errors.Join(store.ErrUnavailable, err))
 	}
-	defer held.Release()
+	defer held.Release() // a second time, it does nothing
 	conn := held.Conn().PgConn()
-	results, ok, err := b.one(ctx, conn, needed, ops)
+	results, wrote, ok, err := b.one(ctx, conn, needed, ops)
 	if !ok {
-		results, err = b.two(ctx, conn, needed, ops)
+		results, wrote, err = b.two(ctx, conn, needed, ops)
 	}
-	return results, err != nil && conn.IsClosed() && ctx.Err() == nil, err
+	lost = err != nil && conn.IsClosed() && ctx.Err() == nil
+	held.Release()
+	if err == nil && (wrote || len(needed.lookups)+len(needed.claims) > 0) {
+		// What was found may not be on the disk either.
+		err = b.flushed(ctx)
+	}
+	return results, lost, err
 }
 
 // refused takes the refusals of one batch, to be written by themselves.
@@ -177,11 +191,27 @@ func (b *Book) Flush(ctx context.Context) error {
 		if len(list) == 0 {
 			return nil
 		}
-		if err := b.writeRefusals(ctx, list); err != nil {
+		err := b.writeRefusals(ctx, list)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrUnavailable) && len(list) > 1 {
+			b.writeSingly(ctx, list) // one that the database does not take keeps no other from being written
+			continue
+		}
+		if errors.Is(err, store.ErrUnavailable) {
 			b.mu.Lock()
 			b.records.Put(list)
 			b.mu.Unlock()
-			return fmt.Errorf("write refusal records: %w", err)
+		}
+		return fmt.Errorf("write refusal records: %w", err)
+	}
+}
+
+func (b *Book) writeSingly(ctx context.Context, list []store.Call) {
+	for i := range list {
+		if err := b.writeRefusals(ctx, list[i:i+1]); err != nil {
+			b.tell(ctx, fmt.Errorf("write a refusal record: %w", err))
 		}
 	}
 }

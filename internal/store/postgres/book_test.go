@@ -8,13 +8,20 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/store/postgres"
 	"github.com/weirhq/weir/internal/store/postgres/pgtest"
 	"github.com/weirhq/weir/internal/store/storetest"
 )
 
-// server is this test process's.
-var server pgtest.Server
+// server is this test process's. Its databases have their schema already.
+var server = pgtest.Server{Prepare: func(url string) error {
+	b, err := postgres.Open(context.Background(), postgres.Options{URL: url, Clock: clock.NewManual(storetest.Noon)})
+	if err != nil {
+		return err
+	}
+	return b.Close()
+}}
 
 func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 

@@ -75,7 +75,7 @@ func TestAnotherEncodingIsRefused(t *testing.T) {
 
 // TestSeveralStartsAtOnceMigrateOnce: replicas come up together.
 func TestSeveralStartsAtOnceMigrateOnce(t *testing.T) {
-	url := server.Database(t)
+	url := server.Empty(t)
 	errs := make(chan error)
 	const replicas = 4
 	for range replicas {

@@ -19,6 +19,9 @@ func (o *Options) DiscardSessions() {
 	}
 }
 
+// LoseWhatIsNotFlushed makes a book answer before what it wrote is on the disk.
+func (o *Options) LoseWhatIsNotFlushed() { o.EarlyRelease, o.lossy = true, true }
+
 // Statements are the SQL of every statement that a batch may run, by name.
 func Statements() map[string]string {
 	out := make(map[string]string)

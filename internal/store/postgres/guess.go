@@ -70,19 +70,19 @@ type guess struct {
 	workspace string
 }
 
-func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) (results []ledger.Result, ok bool, err error) {
+func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) (results []ledger.Result, wrote, ok bool, err error) {
 	if len(ops) > maxGuessed || len(n.lookups) > 0 || len(n.workspaces) != 1 || len(n.must) == 0 || !b.gate.open() {
-		return nil, false, nil
+		return nil, false, false, nil
 	}
 	g := &guess{Book: b, conn: conn, needs: n, workspace: n.workspaces[0]}
 	if !g.load(ops) {
-		return nil, false, nil
+		return nil, false, false, nil
 	}
 	open := maps.Clone(shelf.Open(g.page.Open))
 	results, changes := ledger.Batch(g.page, ops, g.at)
 	rows, err := open.Rows(g.page, changes)
 	if err != nil {
-		return nil, false, nil // let the database say so
+		return nil, false, false, nil // let the database say so
 	}
 	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters}
 	err = g.send(ctx, w)
@@ -90,21 +90,21 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 	case wrongGuess(err):
 		b.gate.wrong()
 		b.counters.forget(n.counters)
-		return nil, false, nil
+		return nil, false, false, nil
 	case err != nil && changes.Empty():
-		return nil, true, fmt.Errorf("check a batch: %w", notStarted(err))
+		return nil, false, true, fmt.Errorf("check a batch: %w", notStarted(err))
 	case err != nil:
 		if err = fate(err); errors.Is(err, store.ErrUnknownOutcome) {
 			_ = conn.Close(ctx)
 		}
-		return nil, true, fmt.Errorf("store a batch: %w", err)
+		return nil, false, true, fmt.Errorf("store a batch: %w", err)
 	}
 	b.gate.right()
 	b.guessed.Add(1)
 	w.keep(b)
 	b.instant.take(g.at)
 	b.refused(changes.Refused, g.at)
-	return results, true, nil
+	return results, !changes.Empty(), true, nil
 }
 
 // load fills the page from memory; false: it knows too little.
@@ -149,23 +149,53 @@ func (g *guess) load(ops []*ledger.Op) bool {
 
 // send is the round trip. Reservations come before counters, as always.
 func (g *guess) send(ctx context.Context, w *write) error {
+	read := w.changes.Empty() && len(g.expected) == 0
+	expect, update := g.shaped(read, len(g.needs.counters), len(w.counters))
+	if err := g.ready(ctx, g.conn, expect, update); err != nil {
+		return err
+	}
 	var steps []step
 	if g.options.Pooling {
 		steps = append(steps, step{statement: g.head})
+	}
+	if !read {
+		steps = append(steps, g.release()...)
 	}
 	if len(g.expected) > 0 {
 		sortReservations(g.expected)
 		steps = append(steps, step{statement: stExpectOpen, args: replaceArgs(g.expected)})
 	}
-	expect := stExpect
-	if w.changes.Empty() && len(g.expected) == 0 {
-		expect = stExpectRead
-	}
 	steps = append(steps, step{expect, g.expectArgs(), func(v [][]byte) error {
 		g.instant.reading(integer(v[0]))
 		return nil
 	}})
-	return g.round(ctx, g.conn, append(steps, w.steps()...))
+	if len(w.counters) > 0 {
+		w.encode()
+		args := valueArgs
+		if len(w.counters) > maxShaped {
+			args = rowArgs
+		}
+		steps = append(steps, step{statement: update, args: args(w.counters, w.states, w.raw)})
+	}
+	return g.round(ctx, g.conn, append(steps, w.records()...))
+}
+
+// shaped are the statements for so many counters to expect and to update.
+func (g *guess) shaped(read bool, expected, updated int) (expect, update *statement) {
+	expect, update = stExpect, stUpdate
+	if read {
+		expect = stExpectRead
+	}
+	if expected <= maxShaped {
+		expect = g.shapes[expected].expect
+		if read {
+			expect = g.shapes[expected].expectRead
+		}
+	}
+	if updated > 0 && updated <= maxShaped {
+		update = g.shapes[updated].update
+	}
+	return expect, update
 }
 
 func (g *guess) expectArgs() [][]byte {
@@ -177,8 +207,12 @@ func (g *guess) expectArgs() [][]byte {
 	if g.instant.test != nil {
 		slack = math.MaxInt64
 	}
-	args := counterArgs(g.needs.counters, stateArgs(states, raw)...)
-	return append(args, []byte(escape(g.workspace)), integerArg(g.page.Generations[g.workspace]), integerArg(g.clock), integerArg(slack))
+	args := rowArgs
+	if len(g.rows) <= maxShaped {
+		args = valueArgs
+	}
+	return append(args(g.needs.counters, states, raw),
+		[]byte(escape(g.workspace)), integerArg(g.page.Generations[g.workspace]), integerArg(g.clock), integerArg(slack))
 }
 
 func sortReservations(list []*ledger.Reservation) {

@@ -70,7 +70,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 		o.Process = rand.Text()
 	}
 	b := &Book{
-		options: o, wake: make(chan struct{}, 1), counters: newCache(o.CounterCache),
+		options: o, wake: make(chan struct{}, 1), counters: newCache(o.CounterCache), shapes: newShapes(),
 		instant: &instant{test: o.Clock, local: clock.System(), onStep: o.OnClockStep},
 	}
 	b.head = &statement{name: "weir_settings", sql: b.settingsSQL()}
@@ -158,7 +158,7 @@ func (b *Book) openBatches(ctx context.Context, base *pgxpool.Config) (err error
 		for _, s := range b.settings() {
 			batches.ConnConfig.RuntimeParams[s.name] = s.value
 		}
-		batches.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return prepare(ctx, conn.PgConn()) }
+		batches.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return b.ready(ctx, conn.PgConn(), statements()...) }
 	}
 	if b.batches, err = pgxpool.NewWithConfig(ctx, batches); err != nil {
 		return errors.Join(store.ErrUnavailable, err)

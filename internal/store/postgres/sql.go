@@ -2,6 +2,8 @@
 
 package postgres
 
+import "strconv"
+
 // Every statement of the book but the migrations (ADR 0010). Those of batches
 // take columns as arrays; each is one statement however many rows it has. Rows
 // are locked in the order of the arrays, which is that of their keys (ENGINE 5).
@@ -18,6 +20,9 @@ const (
  AS k (workspace, lim, epoch, subject, win, n)`
 	counterMatch = `c.workspace = k.workspace AND c.lim = k.lim AND c.epoch = k.epoch AND c.subject = k.subject AND c.win = k.win`
 
+	counterRows = `unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
+ $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])`
+
 	openKeys = `unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k (workspace, id, n)`
 )
 
@@ -27,6 +32,11 @@ var (
 	stBegin    = &statement{name: "weir_begin", sql: `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`}
 	stCommit   = &statement{name: "weir_commit", sql: `COMMIT`}
 	stRollback = &statement{name: "weir_rollback", sql: `ROLLBACK`}
+
+	// stRelease lets a commit return before it is on the disk; stFlush commits
+	// something of its own, and waits for that.
+	stRelease = &statement{name: "weir_release", sql: `SELECT set_config('synchronous_commit', 'off', true)`}
+	stFlush   = &statement{name: "weir_flush", sql: `SELECT pg_logical_emit_message(true, 'weir', '')`}
 
 	// stInstant reads the generations and the clock, after everything is locked.
 	stInstant = &statement{name: "weir_instant", types: columns(oidTextArray), sql: `SELECT ` + micros + `, k.workspace,
@@ -58,12 +68,7 @@ FROM ` + openKeys + `, LATERAL (SELECT * FROM calls c WHERE c.workspace = k.work
 	stQuarters = &statement{name: "weir_quarters", types: columns(oidText, oidText, oidInt), sql: `SELECT quarter, spend, tokens, requests
 FROM key_quarters WHERE workspace = $1 AND key = $2 AND quarter >= $3 ORDER BY quarter`}
 
-	// The rows are there, and locked: what conflicts is what is meant.
-	stUpdate = &statement{name: "weir_update", types: counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), sql: `INSERT INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
- $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
-ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.kind, settled = excluded.settled, held = excluded.held,
- warned = excluded.warned, at = excluded.at, state = excluded.state`}
+	stUpdate = &statement{name: "weir_update", types: counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), sql: updateSQL(`SELECT * FROM ` + counterRows)}
 
 	stReserve = &statement{name: "weir_reserve", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidTextArray, oidByteaArray), sql: `INSERT INTO reservations (workspace, id, expires_at, process, body)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::text[], $5::bytea[])`}
@@ -101,10 +106,10 @@ SELECT k.workspace, k.kind, k.at, k.body FROM unnest($1::text[], $2::text[], $3:
 	// stExpect locks counters if they are as they were guessed, at a time and a
 	// generation as guessed; otherwise it fails, and with it the whole round trip.
 	// PostgreSQL logs the failure, so its text says that it means nothing.
-	stExpect = &statement{name: "weir_expect", types: expectTypes(), sql: expectSQL(`FOR UPDATE`)}
+	stExpect = &statement{name: "weir_expect", types: expectTypes(), sql: expectSQL(`SELECT * FROM `+counterRows, `cardinality($1::text[])`, 11, `FOR UPDATE`)}
 	// stExpectRead is for what was refused: it looks at one snapshot and writes
 	// nothing.
-	stExpectRead = &statement{name: "weir_expect_read", types: expectTypes(), sql: expectSQL(`OFFSET 0`)}
+	stExpectRead = &statement{name: "weir_expect_read", types: expectTypes(), sql: expectSQL(`SELECT * FROM `+counterRows, `cardinality($1::text[])`, 11, `OFFSET 0`)}
 
 	stExpectOpen = &statement{name: "weir_expect_open", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
  ELSE ('weir: harmless, a reservation changed meanwhile; ' || count(*) || ' as expected')::bigint END
@@ -116,7 +121,7 @@ FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, 
 // statements are all that a connection prepares.
 func statements() []*statement {
 	return []*statement{
-		stBegin, stCommit, stRollback, stInstant, stClaim, stOpen, stMissing, stLock, stLook, stEndings, stSwept, stQuarters,
+		stBegin, stCommit, stRollback, stRelease, stFlush, stInstant, stClaim, stOpen, stMissing, stLock, stLook, stEndings, stSwept, stQuarters,
 		stUpdate, stReserve, stReplace, stRemove, stEvents, stCalls, stRefusals, stAddQuarters, stNotices,
 		stExpect, stExpectRead, stExpectOpen,
 	}
@@ -137,18 +142,26 @@ func expectTypes() []uint32 {
 	return append(counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), oidText, oidInt, oidInt, oidInt)
 }
 
-// expectSQL: $12 is the workspace, $13 its generation, $14 the clock and $15 by how
-// much it may be wrong, in microseconds.
-func expectSQL(lock string) string {
-	return `SELECT CASE WHEN count(*) = cardinality($1::text[])
- AND (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = ANY (ARRAY[$12, ''])) = $13
- AND abs(` + micros + ` - $14) <= $15 THEN ` + micros + `
+// expectSQL compares n rows, which rows gives, with those of the table. After the
+// parameters of rows, of which there are so many, come the workspace, its
+// generation, the clock and by how much that may be wrong, in microseconds.
+func expectSQL(rows, n string, parameters int, lock string) string {
+	at := func(i int) string { return "$" + strconv.Itoa(parameters+i) }
+	return `SELECT CASE WHEN count(*) = ` + n + `
+ AND (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = ANY (ARRAY[` + at(1) + `, ''])) = ` + at(2) + `
+ AND abs(` + micros + ` - ` + at(3) + `) <= ` + at(4) + ` THEN ` + micros + `
  ELSE ('weir: harmless, something changed meanwhile; ' || count(*) || ' counters as expected')::bigint END
-FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
- $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
- AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state),
+FROM (` + rows + `) AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state),
  LATERAL (SELECT c.kind FROM counters c WHERE ` + counterMatch + ` AND c.kind = k.kind AND c.settled = k.settled AND c.held = k.held
   AND c.warned = k.warned AND c.at = k.at AND c.state = k.state ` + lock + `) AS c`
+}
+
+// updateSQL: the rows are there, and locked; what conflicts is what is meant.
+func updateSQL(rows string) string {
+	return `INSERT INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
+` + rows + `
+ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.kind, settled = excluded.settled, held = excluded.held,
+ warned = excluded.warned, at = excluded.at, state = excluded.state`
 }
 
 const (

@@ -60,7 +60,7 @@ func TestTimeNeverRunsBackwardsForARow(t *testing.T) {
 // clock_timestamp is found in a schema of the test's.
 func slowed(t *testing.T) (url string, set func(d time.Duration)) {
 	t.Helper()
-	url = server.Database(t)
+	url = server.Empty(t)
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

@@ -79,11 +79,11 @@ type storm struct {
 	tellers []*teller.Teller
 }
 
-func newStorm(t *testing.T, url string, replicas int) *storm {
+func newStorm(t *testing.T, o postgres.Options, replicas int) *storm {
 	t.Helper()
 	s := &storm{}
 	for range replicas {
-		book := open(t, postgres.Options{URL: url})
+		book := open(t, o)
 		book.Start()
 		s.books = append(s.books, book)
 		s.tellers = append(s.tellers, teller.New(book, teller.Options{
@@ -168,7 +168,7 @@ func (s *storm) exact(t *testing.T, admitted int64) {
 // middle of commits too: what was acknowledged is there once (ENGINE 6).
 func TestKilledSessionsChangeNothingTwice(t *testing.T) {
 	url := server.Database(t)
-	s := newStorm(t, url, 2)
+	s := newStorm(t, postgres.Options{URL: url}, 2)
 	stop := make(chan struct{})
 	var killer sync.WaitGroup
 	kills := 0
@@ -203,42 +203,5 @@ func TestKilledSessionsChangeNothingTwice(t *testing.T) {
 	if admitted == 0 || kills < 10 {
 		t.Errorf("%d admitted, %d sessions killed: too few of either", admitted, kills)
 	}
-	s.exact(t, admitted)
-}
-
-// TestACrashOfTheServerLosesNothingAcknowledged stops the server at once, twice,
-// while requests run; nobody helps it up but its start.
-func TestACrashOfTheServerLosesNothingAcknowledged(t *testing.T) {
-	url := server.Database(t)
-	s := newStorm(t, url, 2)
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	enough := make(chan struct{})
-	go func() {
-		defer close(enough)
-		for range 2 {
-			// The server itself waits a moment.
-			_, _ = conn.Exec(context.Background(), `SELECT pg_sleep(0.2)`)
-			if err := server.Crash(); err != nil {
-				t.Errorf("crash: %v", err)
-			}
-			if err := server.Start(); err != nil {
-				t.Errorf("start: %v", err)
-			}
-			again, err := pgx.Connect(context.Background(), url)
-			if err != nil {
-				t.Errorf("connect: %v", err)
-				return
-			}
-			conn = again
-		}
-	}()
-	admitted := int64(0)
-	admitted += s.run(t, 12, 300)
-	<-enough
-	_ = conn.Close(context.Background())
-	t.Logf("%d admitted", admitted)
 	s.exact(t, admitted)
 }

@@ -75,16 +75,6 @@ func (b *Book) round(ctx context.Context, conn *pgconn.PgConn, steps []step) err
 	return errors.Join(results.Close(), failed)
 }
 
-// prepare makes a connection know every statement of a batch by its name.
-func prepare(ctx context.Context, conn *pgconn.PgConn) error {
-	for _, s := range statements() {
-		if _, err := conn.Prepare(ctx, s.name, s.sql, s.types); err != nil {
-			return fmt.Errorf("prepare %s: %w", s.name, err)
-		}
-	}
-	return nil
-}
-
 // array packs n elements of one type for the wire; put appends one, without its
 // length.
 func array(element uint32, n, size int, put func(to []byte, i int) []byte) []byte {

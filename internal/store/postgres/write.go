@@ -16,10 +16,22 @@ type write struct {
 	changes  *ledger.Changes
 	open     *shelf.Rows
 	counters []ledger.Counter
-	raw      [][]byte // of counters, as stored
+	// Of counters, as stored.
+	states []*ledger.State
+	raw    [][]byte
 }
 
+// steps are all of it.
 func (w *write) steps() []step {
+	if len(w.counters) == 0 {
+		return w.records()
+	}
+	w.encode()
+	return append([]step{{statement: stUpdate, args: rowArgs(w.counters, w.states, w.raw)}}, w.records()...)
+}
+
+// records are what comes after the counters.
+func (w *write) records() []step {
 	steps := make([]step, 0, 10)
 	add := func(n int, s *statement, args func() [][]byte) {
 		if n > 0 {
@@ -27,7 +39,6 @@ func (w *write) steps() []step {
 		}
 	}
 	c := w.changes
-	add(len(w.counters), stUpdate, w.updateArgs)
 	add(len(w.open.Insert), stReserve, func() [][]byte { return reserveArgs(w.open.Insert) })
 	add(len(w.open.Update), stReplace, func() [][]byte { return replaceArgs(w.open.Update) })
 	add(len(w.open.Delete), stRemove, func() [][]byte { return openArgs(keysOf(w.open.Delete)) })
@@ -47,7 +58,7 @@ func (w *write) steps() []step {
 // keep remembers the rows as the batch, which is committed, has left them.
 func (w *write) keep(b *Book) {
 	for i, c := range w.counters {
-		b.counters.put(c, row{w.page.Counters[c], w.raw[i]})
+		b.counters.put(c, row{w.states[i], w.raw[i]})
 	}
 }
 
@@ -59,14 +70,17 @@ func keysOf(list []*ledger.Reservation) []openKey {
 	return unique(keys, compareOpen)
 }
 
-func (w *write) updateArgs() [][]byte {
-	states := make([]*ledger.State, len(w.counters))
-	w.raw = make([][]byte, len(w.counters))
+func (w *write) encode() {
+	w.states, w.raw = make([]*ledger.State, len(w.counters)), make([][]byte, len(w.counters))
 	for i, c := range w.counters {
-		states[i] = w.page.Counters[c]
-		w.raw[i] = states[i].Encode()
+		w.states[i] = w.page.Counters[c]
+		w.raw[i] = w.states[i].Encode()
 	}
-	return counterArgs(w.counters, stateArgs(states, w.raw)...)
+}
+
+// rowArgs are whole rows of counters as columns.
+func rowArgs(counters []ledger.Counter, states []*ledger.State, raw [][]byte) [][]byte {
+	return counterArgs(counters, stateArgs(states, raw)...)
 }
 
 // stateArgs are the columns of counters beside their keys; a nil state is of a

@@ -31,6 +31,7 @@ import (
 
 const (
 	superuser = "weir"
+	template  = "prepared"
 	// patience bounds the start and the stop of a server.
 	patience = 60 * time.Second
 	// oldest is the first major version that Weir works with.
@@ -43,6 +44,9 @@ var ErrNone = errors.New("no PostgreSQL 14 or later was found in PATH or under /
 
 // Server is one PostgreSQL cluster. Its zero value is one that has not started.
 type Server struct {
+	// Prepare, if set, is run once on a database that the tests' are copies of.
+	Prepare func(url string) error
+
 	once      sync.Once
 	failed    error
 	bin, dir  string
@@ -80,8 +84,20 @@ func (s *Server) Database(t testing.TB) string {
 	if s.failed != nil {
 		t.Fatalf("start PostgreSQL: %v", s.failed)
 	}
+	return s.copyOf(t, template)
+}
+
+// Empty is Database without what Prepare made.
+func (s *Server) Empty(t testing.TB) string {
+	t.Helper()
+	s.Database(t)
+	return s.copyOf(t, "template0")
+}
+
+func (s *Server) copyOf(t testing.TB, from string) string {
+	t.Helper()
 	name := fmt.Sprintf("test_%d", s.databases.Add(1))
-	s.Admin(t, "CREATE DATABASE "+name)
+	s.Admin(t, "CREATE DATABASE "+name+" TEMPLATE "+from)
 	t.Cleanup(func() { s.Admin(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return s.url(name)
 }
@@ -138,7 +154,25 @@ func (s *Server) create() (err error) {
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	return s.Start()
+	if err := s.Start(); err != nil {
+		return err
+	}
+	return s.prepare()
+}
+
+// prepare makes the database that others are copies of.
+func (s *Server) prepare() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+template); err != nil || s.Prepare == nil {
+		return err
+	}
+	return s.Prepare(s.url(template))
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
