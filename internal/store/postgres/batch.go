@@ -51,11 +51,13 @@ func (b *Book) two(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 
 func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, error) {
 	if err := t.load(ctx, ops); err != nil {
-		return nil, errors.Join(err, t.rollback(ctx))
+		t.rollback(ctx)
+		return nil, err
 	}
 	at := t.instant.floor(t.instant.reading(t.read), t.page.Counters)
 	if err := t.rebuild(ctx, ops, at); err != nil {
-		return nil, errors.Join(err, t.rollback(ctx))
+		t.rollback(ctx)
+		return nil, err
 	}
 	loaded := make(shelf.Open, len(t.page.Open))
 	for id, r := range t.page.Open {
@@ -66,16 +68,19 @@ func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, err
 		t.keepRead(false)
 		t.instant.take(at)
 		t.refused(changes.Refused, at)
-		return results, t.rollback(ctx)
+		t.rollback(ctx)
+		return results, nil
 	}
 	open, err := loaded.Rows(t.page, changes)
 	if err != nil {
-		return nil, errors.Join(err, t.rollback(ctx))
+		t.rollback(ctx)
+		return nil, err
 	}
 	w := &write{page: t.page, changes: changes, open: &open}
 	w.counters = append(w.counters, changes.Counters...)
 	if err := t.locked(w.counters); err != nil {
-		return nil, errors.Join(err, t.rollback(ctx))
+		t.rollback(ctx)
+		return nil, err
 	}
 	if err := t.round(ctx, t.conn, append(append(t.release(), w.steps()...), step{statement: stCommit})); err != nil {
 		return nil, t.notWritten(ctx, err)
@@ -286,21 +291,22 @@ func (t *batch) keepRead(committed bool) {
 
 // rollback ends a transaction that changes nothing. A connection that cannot do
 // that is closed, which does it too.
-func (t *batch) rollback(ctx context.Context) error {
+func (t *batch) rollback(ctx context.Context) {
 	if t.conn.IsClosed() {
-		return nil
+		return
 	}
 	if err := t.round(ctx, t.conn, []step{{statement: stRollback}}); err != nil {
 		_ = t.conn.Close(ctx)
 	}
-	return nil
 }
 
 // notWritten names what became of a transaction whose second round trip failed.
 func (t *batch) notWritten(ctx context.Context, err error) error {
-	if outcome := fate(err); errors.Is(outcome, store.ErrUnknownOutcome) {
+	outcome := fate(err)
+	if errors.Is(outcome, store.ErrUnknownOutcome) {
 		_ = t.conn.Close(ctx)
-		return fmt.Errorf("store a batch: %w", outcome)
+	} else {
+		t.rollback(ctx)
 	}
-	return fmt.Errorf("store a batch: %w", errors.Join(fate(err), t.rollback(ctx)))
+	return fmt.Errorf("store a batch: %w", outcome)
 }

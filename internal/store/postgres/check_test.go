@@ -25,8 +25,10 @@ func TestAStartSaysWhatIsLacking(t *testing.T) {
 	}{
 		{"a newer schema", `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`, "", "schema 9999", store.ErrNewerSchema},
 		{"a role that only reads", `CREATE ROLE reads LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reads`, "user=reads", "lacks rights", nil},
-		{"a role that makes no tables", `CREATE ROLE makes LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO makes; REVOKE CREATE ON SCHEMA public FROM PUBLIC`,
-			"user=makes", "CREATE on schema public", nil},
+		{
+			"a role that makes no tables", `CREATE ROLE makes LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO makes; REVOKE CREATE ON SCHEMA public FROM PUBLIC`,
+			"user=makes", "CREATE on schema public", nil,
+		},
 		{"transactions that only read", `ALTER DATABASE % SET default_transaction_read_only = on`, "", "read-only", nil},
 		{"commits that are not flushed", `ALTER DATABASE % SET synchronous_commit = off`, "", "synchronous_commit", nil},
 		{"an unknown mode", ``, "pooling=statement", "pooling=statement", nil},

@@ -80,8 +80,8 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 	}
 	open := maps.Clone(shelf.Open(g.page.Open))
 	results, changes := ledger.Batch(g.page, ops, g.at)
-	rows, err := open.Rows(g.page, changes)
-	if err != nil {
+	rows, clash := open.Rows(g.page, changes)
+	if clash != nil {
 		return nil, false, false, nil // let the database say so
 	}
 	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters}

@@ -38,7 +38,7 @@ const (
 	oldest = 14
 )
 
-// ErrNone: there is no PostgreSQL on this machine.
+// ErrNone means that there is no PostgreSQL on this machine.
 var ErrNone = errors.New("no PostgreSQL 14 or later was found in PATH or under /usr/lib/postgresql; " +
 	"install Debian's package postgresql, or run the tests as root and it is installed")
 
@@ -76,26 +76,25 @@ func (s *Server) Main(m *testing.M) int {
 	return code
 }
 
-// Database makes an empty database, starting the server first if need be, and
-// returns its URL. It is dropped at the test's end.
+// Database makes a database, starting the server first if need be, and returns its
+// URL. It is dropped at the test's end.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	s.once.Do(func() { s.failed = s.create() })
-	if s.failed != nil {
-		t.Fatalf("start PostgreSQL: %v", s.failed)
-	}
 	return s.copyOf(t, template)
 }
 
 // Empty is Database without what Prepare made.
 func (s *Server) Empty(t testing.TB) string {
 	t.Helper()
-	s.Database(t)
 	return s.copyOf(t, "template0")
 }
 
 func (s *Server) copyOf(t testing.TB, from string) string {
 	t.Helper()
+	s.once.Do(func() { s.failed = s.create() })
+	if s.failed != nil {
+		t.Fatalf("start PostgreSQL: %v", s.failed)
+	}
 	name := fmt.Sprintf("test_%d", s.databases.Add(1))
 	s.Admin(t, "CREATE DATABASE "+name+" TEMPLATE "+from)
 	t.Cleanup(func() { s.Admin(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
@@ -178,7 +177,7 @@ func (s *Server) prepare() error {
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
-	c := exec.Command(filepath.Join(s.bin, name), args...)
+	c := exec.CommandContext(context.Background(), filepath.Join(s.bin, name), args...)
 	c.Dir = s.dir
 	c.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
@@ -272,7 +271,7 @@ func (s *Server) end(signal os.Signal) error {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
@@ -290,7 +289,7 @@ func find() (string, error) {
 	if err != nil || os.Geteuid() != 0 {
 		return "", ErrNone
 	}
-	install := exec.Command(apt, "install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "postgresql")
+	install := exec.CommandContext(context.Background(), apt, "install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "postgresql")
 	install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if out, err := install.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w; installing it failed: %w: %s", ErrNone, err, out)
@@ -303,9 +302,7 @@ func find() (string, error) {
 
 func installed() string {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	for _, name := range []string{"/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql/bin"} {
-		dirs = append(dirs, name)
-	}
+	dirs = append(dirs, "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql/bin")
 	if path, err := exec.LookPath("postgres"); err == nil {
 		dirs = append(dirs, filepath.Dir(path))
 	}
@@ -320,7 +317,7 @@ func installed() string {
 
 // version is the major version of a folder's server, 0 where it is not whole.
 func version(dir string) int {
-	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+	out, err := exec.CommandContext(context.Background(), filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
 		return 0
 	}
