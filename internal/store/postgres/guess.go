@@ -80,9 +80,9 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 	}
 	open := maps.Clone(shelf.Open(g.page.Open))
 	results, changes := ledger.Batch(g.page, ops, g.at)
-	rows, clash := open.Rows(g.page, changes)
-	if clash != nil {
-		return nil, false, false, nil // let the database say so
+	rows, err := open.Rows(g.page, changes)
+	if err != nil {
+		return nil, false, true, err
 	}
 	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters}
 	err = g.send(ctx, w)
