@@ -19,7 +19,10 @@ const (
 	codeBadText      = "22P02"
 	codeNoStatement  = "26000"
 	codeStatementHad = "42P05"
+	codeProtocol     = "08P01" // a pooler's word for a parameter that it does not pass on
 )
+
+const underPooler = "a pooler in transaction mode seems to stand before the database; say pooling=transaction in its URL"
 
 // refusal is the database's answer that a statement failed and its transaction
 // with it; nil when err may also be the loss of the connection.
@@ -49,8 +52,7 @@ func notStarted(err error) error {
 	case pg.Code == codeUnique:
 		return fmt.Errorf("%s: %w: %w", pg.TableName, store.ErrConflict, err)
 	case pg.Code == codeNoStatement, pg.Code == codeStatementHad:
-		return fmt.Errorf("a pooler in transaction mode seems to stand before the database; say pooling=transaction in its URL: %w",
-			errors.Join(store.ErrUnavailable, err))
+		return fmt.Errorf("%s: %w", underPooler, errors.Join(store.ErrUnavailable, err))
 	case strings.HasPrefix(pg.Code, "22"), strings.HasPrefix(pg.Code, "23"):
 		return err // the operation's own fault, not the database's
 	default:

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -144,9 +145,18 @@ func (b *Book) connect(ctx context.Context, base *pgxpool.Config) (err error) {
 		return errors.Join(store.ErrUnavailable, err)
 	}
 	if err := b.reports.Ping(ctx); err != nil {
-		return errors.Join(store.ErrUnavailable, err)
+		return unconnected(err)
 	}
 	return nil
+}
+
+// unconnected says what a pooler means that refuses a session's settings.
+func unconnected(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == codeProtocol {
+		return fmt.Errorf("%s: %w", underPooler, errors.Join(store.ErrUnavailable, err))
+	}
+	return errors.Join(store.ErrUnavailable, err)
 }
 
 // openBatches opens the pool of admission: its connections prepare every
@@ -164,7 +174,7 @@ func (b *Book) openBatches(ctx context.Context, base *pgxpool.Config) (err error
 		return errors.Join(store.ErrUnavailable, err)
 	}
 	if err := b.batches.Ping(ctx); err != nil {
-		return errors.Join(store.ErrUnavailable, err)
+		return unconnected(err)
 	}
 	return nil
 }
