@@ -31,6 +31,7 @@ type batch struct {
 	// that this transaction has made.
 	rows     map[ledger.Counter]row
 	inserted []ledger.Counter
+	known    map[openKey]opened // what was claimed or looked up
 	rebuilt  map[ledger.Counter]bool
 	wrote    bool
 	read     int64 // the database's clock, when everything was locked
@@ -44,7 +45,7 @@ func (b *Book) two(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 		if !errors.Is(err, errGone) {
 			return results, t.wrote, err
 		}
-		b.counters.forget(n.counters)
+		b.counters.forget(n.counters...)
 	}
 	return nil, false, errors.Join(store.ErrUnavailable, errGone)
 }
@@ -76,7 +77,7 @@ func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, err
 		t.rollback(ctx)
 		return nil, err
 	}
-	w := &write{page: t.page, changes: changes, open: &open}
+	w := &write{page: t.page, changes: changes, open: &open, known: t.known}
 	w.counters = append(w.counters, changes.Counters...)
 	if err := t.locked(w.counters); err != nil {
 		t.rollback(ctx)
@@ -100,10 +101,15 @@ func (t *batch) load(ctx context.Context, ops []*ledger.Op) error {
 		Generations: make(map[string]int64, 1), Counters: make(map[ledger.Counter]*ledger.State, len(n.counters)),
 		Open: make(map[ledger.ID]*ledger.Reservation, len(ops)), Ended: make(map[ledger.ID]ledger.Ending),
 	}
-	t.rows = make(map[ledger.Counter]row, len(n.counters))
+	t.rows, t.known = make(map[ledger.Counter]row, len(n.counters)), make(map[openKey]opened, len(n.claims))
 	steps := t.begin()
 	if len(n.claims) > 0 {
-		steps = append(steps, step{stClaim, openArgs(n.claims), t.readOpen})
+		for _, key := range n.claims {
+			if r, ok := t.opened.get(key); ok {
+				t.known[key] = r
+			}
+		}
+		steps = append(steps, step{stClaim, claimArgs(n.claims, t.known), t.readOpen})
 	}
 	if t.inserted = t.counters.unknown(n.must); len(t.inserted) > 0 {
 		steps = append(steps, step{stMissing, counterArgs(t.inserted), nil})
@@ -128,7 +134,9 @@ func (t *batch) load(ctx context.Context, ops []*ledger.Op) error {
 			return errGone
 		}
 	}
-	t.counters.putGenerations(t.page.Generations)
+	for workspace, g := range t.page.Generations {
+		t.generations.put(workspace, g)
+	}
 	return t.loadEndings(ctx)
 }
 
@@ -143,11 +151,18 @@ func (b *Book) begin() []step {
 }
 
 func (t *batch) readOpen(v [][]byte) error {
-	r, err := decodeReservation(v)
-	if err == nil {
-		t.page.Open[r.ID] = r
+	key := openKey{workspace: text(v[0])}
+	copy(key.id[:], v[1])
+	if v[4] == nil {
+		t.page.Open[key.id] = t.known[key].Reservation
+		return nil
 	}
-	return err
+	r, err := ledger.DecodeReservation(key.id, key.workspace, integer(v[2]), v[4])
+	if err != nil {
+		return err
+	}
+	t.page.Open[r.ID], t.known[key] = r, opened{r, integer(v[3])}
+	return nil
 }
 
 func (t *batch) readCounter(v [][]byte) error {

@@ -91,13 +91,16 @@ type Book struct {
 	batches  *pgxpool.Pool
 	reports  *pgxpool.Pool
 	instant  *instant
-	counters *cache
-	gate     gate
-	barrier  barrier
-	guessed  atomic.Int64 // batches that took one round trip
-	closed   atomic.Bool
-	recovery store.Recovery
-	wake     chan struct{} // one refusal record or more waits
+	counters *recent[ledger.Counter, row]
+	opened   *recent[openKey, opened]
+	// generations are those of workspaces, as last read.
+	generations *recent[string, int64]
+	gate        gate
+	barrier     barrier
+	guessed     atomic.Int64 // batches that took one round trip
+	closed      atomic.Bool
+	recovery    store.Recovery
+	wake        chan struct{} // one refusal record or more waits
 
 	writing sync.Mutex // one writer of refusal records at a time
 	mu      sync.Mutex // guards refusals
@@ -244,7 +247,7 @@ func merged(list []store.Call) []countedCall {
 			continue
 		}
 		at[key] = len(out)
-		out = append(out, countedCall{&list[i].Call, list[i].Count})
+		out = append(out, countedCall{Call: &list[i].Call, count: list[i].Count})
 	}
 	return out
 }

@@ -16,96 +16,84 @@ type row struct {
 	raw   []byte
 }
 
-// cache remembers the rows of counters that were used last: that they are there,
-// and how they were. Both are guesses, which the database confirms or not.
-type cache struct {
+// opened is an open reservation as this book has written it. Its row counts its
+// changes: who finds version has the same reservation.
+type opened struct {
+	*ledger.Reservation
+	version int64
+}
+
+// recent remembers what was used last. It holds guesses, which the database
+// confirms or not.
+type recent[K comparable, V any] struct {
 	mu    sync.Mutex // guards what follows
 	size  int
-	rows  map[ledger.Counter]*list.Element
-	order *list.List // of *cached, the last used in front
-	// generations by workspace, as last read.
-	generations map[string]int64
+	rows  map[K]*list.Element
+	order *list.List // of *remembered, the last used in front
 }
 
-type cached struct {
-	counter ledger.Counter
-	row     row
+type remembered[K comparable, V any] struct {
+	key   K
+	value V
 }
 
-// maxGenerations bounds the workspaces whose generation is remembered.
-const maxGenerations = 50_000
-
-func newCache(size int) *cache {
-	return &cache{
-		size: size, rows: make(map[ledger.Counter]*list.Element), order: list.New(), generations: make(map[string]int64),
-	}
+func newRecent[K comparable, V any](size int) *recent[K, V] {
+	return &recent[K, V]{size: size, rows: make(map[K]*list.Element), order: list.New()}
 }
 
-func (c *cache) get(counter ledger.Counter) (row, bool) {
+func (c *recent[K, V]) get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.rows[counter]
+	e := c.rows[key]
 	if e == nil {
-		return row{}, false
+		return value, false
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*cached).row, true
+	return e.Value.(*remembered[K, V]).value, true
 }
 
 // unknown are those of a list that are not remembered.
-func (c *cache) unknown(counters []ledger.Counter) []ledger.Counter {
+func (c *recent[K, V]) unknown(keys []K) []K {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []ledger.Counter
-	for _, counter := range counters {
-		if c.rows[counter] == nil {
-			out = append(out, counter)
+	var out []K
+	for _, key := range keys {
+		if c.rows[key] == nil {
+			out = append(out, key)
 		}
 	}
 	return out
 }
 
-func (c *cache) put(counter ledger.Counter, r row) {
+func (c *recent[K, V]) put(key K, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.rows[counter]; e != nil {
-		e.Value.(*cached).row = r
+	if e := c.rows[key]; e != nil {
+		e.Value.(*remembered[K, V]).value = value
 		c.order.MoveToFront(e)
 		return
 	}
-	c.rows[counter] = c.order.PushFront(&cached{counter, r})
+	c.rows[key] = c.order.PushFront(&remembered[K, V]{key, value})
 	if len(c.rows) > c.size {
 		last := c.order.Back()
-		delete(c.rows, last.Value.(*cached).counter)
+		delete(c.rows, last.Value.(*remembered[K, V]).key)
 		c.order.Remove(last)
 	}
 }
 
-func (c *cache) forget(counters []ledger.Counter) {
+func (c *recent[K, V]) forget(keys ...K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, counter := range counters {
-		if e := c.rows[counter]; e != nil {
-			delete(c.rows, counter)
+	for _, key := range keys {
+		if e := c.rows[key]; e != nil {
+			delete(c.rows, key)
 			c.order.Remove(e)
 		}
 	}
 }
 
-func (c *cache) generation(workspace string) (int64, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g, ok := c.generations[workspace]
-	return g, ok
-}
-
-func (c *cache) putGenerations(list map[string]int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.generations)+len(list) > maxGenerations {
-		clear(c.generations)
-	}
-	for workspace, g := range list {
-		c.generations[workspace] = g
-	}
-}
+// Bounds on what a book remembers beside counters.
+const (
+	maxGenerations = 50_000
+	maxOpened      = 20_000
+)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -65,8 +64,8 @@ type guess struct {
 	needs     *needs
 	page      *ledger.Page
 	clock, at int64
-	rows      []row // of needs.counters
-	expected  []*ledger.Reservation
+	rows      []row              // of needs.counters
+	known     map[openKey]opened // what is claimed
 	workspace string
 }
 
@@ -84,12 +83,13 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 	if err != nil {
 		return nil, false, true, err
 	}
-	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters}
+	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters, known: g.known}
 	err = g.send(ctx, w)
 	switch {
 	case wrongGuess(err):
 		b.gate.wrong()
-		b.counters.forget(n.counters)
+		b.counters.forget(n.counters...)
+		b.opened.forget(n.claims...)
 		return nil, false, false, nil
 	case err != nil && changes.Empty():
 		return nil, false, true, fmt.Errorf("check a batch: %w", notStarted(err))
@@ -109,7 +109,7 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 
 // load fills the page from memory; false: it knows too little.
 func (g *guess) load(ops []*ledger.Op) bool {
-	generation, ok := g.counters.generation(g.workspace)
+	generation, ok := g.generations.get(g.workspace)
 	if !ok {
 		return false
 	}
@@ -127,11 +127,13 @@ func (g *guess) load(ops []*ledger.Op) bool {
 			g.page.Counters[c] = r.state.Clone()
 		}
 	}
-	for _, op := range ops {
-		if r := op.Reservation; r != nil && g.page.Open[r.ID] == nil {
-			g.page.Open[r.ID] = r
-			g.expected = append(g.expected, r)
+	g.known = make(map[openKey]opened, len(g.needs.claims))
+	for _, key := range g.needs.claims {
+		r, ok := g.opened.get(key)
+		if !ok {
+			return false
 		}
+		g.known[key], g.page.Open[key.id] = r, r.Reservation
 	}
 	g.clock = g.instant.estimate()
 	g.at = g.instant.floor(g.clock, g.page.Counters)
@@ -149,7 +151,7 @@ func (g *guess) load(ops []*ledger.Op) bool {
 
 // send is the round trip. Reservations come before counters, as always.
 func (g *guess) send(ctx context.Context, w *write) error {
-	read := w.changes.Empty() && len(g.expected) == 0
+	read := w.changes.Empty() && len(g.needs.claims) == 0
 	expect, update := g.shaped(read, len(g.needs.counters), len(w.counters))
 	if err := g.ready(ctx, g.conn, expect, update); err != nil {
 		return err
@@ -161,9 +163,8 @@ func (g *guess) send(ctx context.Context, w *write) error {
 	if !read {
 		steps = append(steps, g.release()...)
 	}
-	if len(g.expected) > 0 {
-		sortReservations(g.expected)
-		steps = append(steps, step{statement: stExpectOpen, args: replaceArgs(g.expected)})
+	if len(g.needs.claims) > 0 {
+		steps = append(steps, step{statement: stExpectOpen, args: claimArgs(g.needs.claims, g.known)})
 	}
 	steps = append(steps, step{expect, g.expectArgs(), func(v [][]byte) error {
 		g.instant.reading(integer(v[0]))
@@ -213,10 +214,4 @@ func (g *guess) expectArgs() [][]byte {
 	}
 	return append(args(g.needs.counters, states, raw),
 		[]byte(escape(g.workspace)), integerArg(g.page.Generations[g.workspace]), integerArg(g.clock), integerArg(slack))
-}
-
-func sortReservations(list []*ledger.Reservation) {
-	slices.SortFunc(list, func(x, y *ledger.Reservation) int {
-		return compareOpen(openKey{x.Workspace, x.ID}, openKey{y.Workspace, y.ID})
-	})
 }

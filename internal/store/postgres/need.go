@@ -72,6 +72,12 @@ func unique[T comparable](list []T, compare func(a, b T) int) []T {
 	return slices.Compact(list)
 }
 
+// claimArgs are the columns of open reservations, with the versions of those that
+// are remembered; 0 is nobody's.
+func claimArgs(list []openKey, known map[openKey]opened) [][]byte {
+	return append(openArgs(list), ints(len(list), func(i int) int64 { return known[list[i]].version }))
+}
+
 // openArgs are the columns of the keys of open reservations.
 func openArgs(list []openKey) [][]byte {
 	return [][]byte{

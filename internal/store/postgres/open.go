@@ -22,6 +22,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
 )
 
@@ -71,8 +72,10 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 		o.Process = rand.Text()
 	}
 	b := &Book{
-		options: o, wake: make(chan struct{}, 1), counters: newCache(o.CounterCache), shapes: newShapes(),
-		instant: &instant{test: o.Clock, local: clock.System(), onStep: o.OnClockStep},
+		options: o, wake: make(chan struct{}, 1), shapes: newShapes(),
+		counters: newRecent[ledger.Counter, row](o.CounterCache), opened: newRecent[openKey, opened](maxOpened),
+		generations: newRecent[string, int64](maxGenerations),
+		instant:     &instant{test: o.Clock, local: clock.System(), onStep: o.OnClockStep},
 	}
 	b.head = &statement{name: "weir_settings", sql: b.settingsSQL()}
 	if err := b.start(ctx, config); err != nil {

@@ -11,13 +11,6 @@ import (
 	"github.com/weirhq/weir/internal/store"
 )
 
-// decodeReservation reads workspace, id, expires_at and body.
-func decodeReservation(v [][]byte) (*ledger.Reservation, error) {
-	var id ledger.ID
-	copy(id[:], v[1])
-	return ledger.DecodeReservation(id, text(v[0]), integer(v[2]), v[3])
-}
-
 // decodeState reads kind, settled, held, warned, at and state.
 func decodeState(v [][]byte) (row, error) {
 	r := row{raw: bytes.Clone(v[5])}

@@ -23,6 +23,8 @@ const (
 	counterRows = `unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[],
  $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])`
 
+	claimKeys = `unnest($1::text[], $2::uuid[], $3::bigint[]) AS k (workspace, id, version)`
+
 	openKeys = `unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS k (workspace, id, n)`
 )
 
@@ -43,11 +45,13 @@ var (
  (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = ANY (ARRAY[k.workspace, '']))
 FROM unnest($1::text[]) AS k (workspace)`}
 
-	stClaim = &statement{name: "weir_claim", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.body
-FROM ` + openKeys + `, LATERAL (SELECT * FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id FOR UPDATE) AS r`}
+	// stClaim gives no body where the version is the one that the book remembers.
+	stClaim = &statement{name: "weir_claim", types: columns(oidTextArray, oidUUIDArray, oidIntArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.version,
+ CASE WHEN r.version = k.version THEN NULL ELSE r.body END
+FROM ` + claimKeys + `, LATERAL (SELECT * FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id FOR UPDATE) AS r`}
 
 	// stOpen reads without a lock: of operations whose counters are locked by now.
-	stOpen = &statement{name: "weir_open", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.body
+	stOpen = &statement{name: "weir_open", types: columns(oidTextArray, oidUUIDArray), sql: `SELECT r.workspace, r.id, r.expires_at, r.version, r.body
 FROM ` + openKeys + `, LATERAL (SELECT * FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id OFFSET 0) AS r`}
 
 	stMissing = &statement{name: "weir_missing", types: counterTypes(), sql: `INSERT INTO counters (workspace, lim, epoch, subject, win)
@@ -75,7 +79,7 @@ SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::text[], $5::bytea
 
 	stReplace = &statement{name: "weir_replace", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `INSERT INTO reservations (workspace, id, expires_at, process, body)
 SELECT k.workspace, k.id, k.expires_at, '', k.body FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, id, expires_at, body)
-ON CONFLICT (workspace, id) DO UPDATE SET expires_at = excluded.expires_at, body = excluded.body`}
+ON CONFLICT (workspace, id) DO UPDATE SET version = reservations.version + 1, expires_at = excluded.expires_at, body = excluded.body`}
 
 	stRemove = &statement{name: "weir_remove", types: columns(oidTextArray, oidUUIDArray), sql: `DELETE FROM reservations WHERE ctid = ANY (ARRAY(
  SELECT r.ctid FROM ` + openKeys + `, LATERAL (SELECT r.ctid FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id OFFSET 0) AS r))`}
@@ -86,8 +90,15 @@ SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::big
 	// The call of an ended request replaces a refusal record of its first sending,
 	// whose answer was lost.
 	stCalls = &statement{name: "weir_calls", types: callTypes(), sql: insertCalls + `
-ON CONFLICT (workspace, id) DO UPDATE SET key = excluded.key, outcome = excluded.outcome, code = excluded.code, at = excluded.at,
- ended_at = excluded.ended_at, model = excluded.model, client_id = excluded.client_id, count = excluded.count, body = excluded.body`}
+` + replaceCalls}
+	// stEnd writes the same of reservations as their rows have them: a call's body
+	// is what its end has added, and then the reservation's, which need not travel.
+	stEnd = &statement{name: "weir_end", types: callTypes(), sql: `INSERT INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
+SELECT k.workspace, k.id, k.key, k.outcome, k.code, k.at, k.ended_at, k.model, k.client_id, k.count, k.body ||
+ (SELECT r.body FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id)
+FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $11::bytea[])
+ AS k (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
+` + replaceCalls}
 	stRefusals = &statement{name: "weir_refusals", types: callTypes(), sql: insertCalls + `
 ON CONFLICT (workspace, id) DO UPDATE SET count = calls.count + excluded.count WHERE calls.outcome = 'refused'`}
 
@@ -111,10 +122,9 @@ SELECT k.workspace, k.kind, k.at, k.body FROM unnest($1::text[], $2::text[], $3:
 	// nothing.
 	stExpectRead = &statement{name: "weir_expect_read", types: expectTypes(), sql: expectSQL(`SELECT * FROM `+counterRows, `cardinality($1::text[])`, 11, `OFFSET 0`)}
 
-	stExpectOpen = &statement{name: "weir_expect_open", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidByteaArray), sql: `SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
+	stExpectOpen = &statement{name: "weir_expect_open", types: columns(oidTextArray, oidUUIDArray, oidIntArray), sql: `SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
  ELSE ('weir: harmless, a reservation changed meanwhile; ' || count(*) || ' as expected')::bigint END
-FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, id, expires_at, body),
- LATERAL (SELECT r.id FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id AND r.expires_at + 0 = k.expires_at AND r.body = k.body
+FROM ` + claimKeys + `, LATERAL (SELECT r.id FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id AND r.version = k.version
   FOR UPDATE) AS r`}
 )
 
@@ -122,7 +132,7 @@ FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bytea[]) AS k (workspace, 
 func statements() []*statement {
 	return []*statement{
 		stBegin, stCommit, stRollback, stRelease, stFlush, stInstant, stClaim, stOpen, stMissing, stLock, stLook, stEndings, stSwept, stQuarters,
-		stUpdate, stReserve, stReplace, stRemove, stEvents, stCalls, stRefusals, stAddQuarters, stNotices,
+		stUpdate, stReserve, stReplace, stRemove, stEvents, stCalls, stEnd, stRefusals, stAddQuarters, stNotices,
 		stExpect, stExpectRead, stExpectOpen,
 	}
 }
@@ -134,6 +144,9 @@ func counterTypes(more ...uint32) []uint32 {
 func callTypes() []uint32 {
 	return columns(oidTextArray, oidUUIDArray, oidTextArray, oidTextArray, oidTextArray, oidIntArray, oidIntArray, oidTextArray, oidTextArray, oidIntArray, oidByteaArray)
 }
+
+const replaceCalls = `ON CONFLICT (workspace, id) DO UPDATE SET key = excluded.key, outcome = excluded.outcome, code = excluded.code, at = excluded.at,
+ ended_at = excluded.ended_at, model = excluded.model, client_id = excluded.client_id, count = excluded.count, body = excluded.body`
 
 const insertCalls = `INSERT INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $11::bytea[])`

@@ -15,6 +15,7 @@ type write struct {
 	page     *ledger.Page
 	changes  *ledger.Changes
 	open     *shelf.Rows
+	known    map[openKey]opened // the rows that were open before
 	counters []ledger.Counter
 	// Of counters, as stored.
 	states []*ledger.State
@@ -41,24 +42,51 @@ func (w *write) records() []step {
 	c := w.changes
 	add(len(w.open.Insert), stReserve, func() [][]byte { return reserveArgs(w.open.Insert) })
 	add(len(w.open.Update), stReplace, func() [][]byte { return replaceArgs(w.open.Update) })
+	whole, ends := w.calls()
+	add(len(ends), stEnd, func() [][]byte { return callArgs(ends) })
+	add(len(whole), stCalls, func() [][]byte { return callArgs(whole) })
 	add(len(w.open.Delete), stRemove, func() [][]byte { return openArgs(keysOf(w.open.Delete)) })
 	add(len(c.Events), stEvents, func() [][]byte { return eventArgs(c.Events) })
-	add(len(c.Calls), stCalls, func() [][]byte {
-		calls := make([]countedCall, len(c.Calls))
-		for i := range c.Calls {
-			calls[i] = countedCall{&c.Calls[i], 1}
-		}
-		return callArgs(calls)
-	})
 	add(len(c.Quarters), stAddQuarters, func() [][]byte { return quarterArgs(c.Quarters) })
 	add(len(c.Outbox), stNotices, func() [][]byte { return noticeArgs(c.Outbox) })
 	return steps
+}
+
+// calls are those that travel whole, and those whose reservations ended as their
+// rows have them.
+func (w *write) calls() (whole, ends []countedCall) {
+	closed := w.changes.Closed
+	for i := range w.changes.Calls {
+		c := countedCall{Call: &w.changes.Calls[i], count: 1}
+		for closed[0].Tombstone {
+			closed = closed[1:] // they leave no call
+		}
+		r := closed[0]
+		closed = closed[1:]
+		if w.known[openKey{c.Workspace, c.ID}].Reservation == r {
+			c.row = r
+			ends = append(ends, c)
+		} else {
+			whole = append(whole, c)
+		}
+	}
+	return whole, ends
 }
 
 // keep remembers the rows as the batch, which is committed, has left them.
 func (w *write) keep(b *Book) {
 	for i, c := range w.counters {
 		b.counters.put(c, row{w.states[i], w.raw[i]})
+	}
+	for _, r := range w.open.Insert {
+		b.opened.put(openKey{r.Workspace, r.ID}, opened{r, 1})
+	}
+	for _, r := range w.open.Update {
+		key := openKey{r.Workspace, r.ID}
+		b.opened.put(key, opened{r, w.known[key].version + 1})
+	}
+	for _, r := range w.open.Delete {
+		b.opened.forget(openKey{r.Workspace, r.ID})
 	}
 }
 
@@ -116,7 +144,6 @@ func reserveArgs(list []*ledger.Reservation) [][]byte {
 	}
 }
 
-// replaceArgs are also what stExpectOpen compares with.
 func replaceArgs(list []*ledger.Reservation) [][]byte {
 	n := len(list)
 	return [][]byte{
@@ -144,10 +171,19 @@ func eventArgs(list []ledger.Event) [][]byte {
 	}
 }
 
-// countedCall is a store.Call without its copy.
+// countedCall is a store.Call without its copy. row, if set, is the reservation
+// whose row has the rest of its body.
 type countedCall struct {
 	*ledger.Call
 	count int64
+	row   *ledger.Reservation
+}
+
+func (c *countedCall) body() []byte {
+	if c.row != nil {
+		return c.AppendEnd(nil, c.row)
+	}
+	return c.Encode()
 }
 
 // callArgs sorts list: whoever writes calls locks them in one order.
@@ -167,7 +203,7 @@ func callArgs(list []countedCall) [][]byte {
 		texts(n, func(i int) string { return list[i].Model }),
 		texts(n, func(i int) string { return list[i].ClientID }),
 		ints(n, func(i int) int64 { return list[i].count }),
-		blobs(n, func(i int) []byte { return list[i].Encode() }),
+		blobs(n, func(i int) []byte { return list[i].body() }),
 	}
 }
 

@@ -77,11 +77,12 @@ CREATE TABLE counters (
 );
 ALTER TABLE counters ALTER COLUMN state SET STORAGE MAIN;
 
--- Open ones alone: settling is the deletion of the row. The index on expires_at
+-- Open ones alone: settling is the deletion of the row. version counts changes. The index on expires_at
 -- is a plain one: a partial index invites plans that walk its dead entries.
 CREATE TABLE reservations (
   workspace  text COLLATE "C" NOT NULL,
   id         uuid NOT NULL,
+  version    bigint NOT NULL DEFAULT 1,
   expires_at bigint NOT NULL,
   process    text NOT NULL,
   body       bytea NOT NULL,
