@@ -27,6 +27,8 @@ type batch struct {
 	conn  *pgconn.PgConn
 	needs *needs
 	page  *ledger.Page
+	// replaces: calls that are there already are written anew.
+	replaces bool
 	// rows are the counters as they are in the database, inserted those of them
 	// that this transaction has made.
 	rows     map[ledger.Counter]row
@@ -39,13 +41,18 @@ type batch struct {
 
 // two decides ops in two round trips; wrote tells that something was committed.
 func (b *Book) two(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) (results []ledger.Result, wrote bool, err error) {
+	replaces := false
 	for range maxRepeats {
-		t := &batch{Book: b, conn: conn, needs: n}
+		t := &batch{Book: b, conn: conn, needs: n, replaces: replaces}
 		results, err := t.run(ctx, ops)
-		if !errors.Is(err, errGone) {
+		switch {
+		case errors.Is(err, errGone):
+			b.counters.forget(n.counters...)
+		case !replaces && recorded(err):
+			replaces = true
+		default:
 			return results, t.wrote, err
 		}
-		b.counters.forget(n.counters...)
 	}
 	return nil, false, errors.Join(store.ErrUnavailable, errGone)
 }
@@ -77,7 +84,7 @@ func (t *batch) run(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, err
 		t.rollback(ctx)
 		return nil, err
 	}
-	w := &write{page: t.page, changes: changes, open: &open, known: t.known}
+	w := &write{page: t.page, changes: changes, open: &open, known: t.known, replaces: t.replaces}
 	w.counters = append(w.counters, changes.Counters...)
 	if err := t.locked(w.counters); err != nil {
 		t.rollback(ctx)

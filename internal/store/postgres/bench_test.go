@@ -233,6 +233,31 @@ func BenchmarkOneTransactionEach(b *testing.B) {
 	}
 }
 
+// BenchmarkLoneReserve takes turns at one reservation by the book and one by a call
+// of a function on the server, so that both see the same machine.
+func BenchmarkLoneReserve(b *testing.B) {
+	pool, book := plain(b, 2), open(b, postgres.Options{URL: server.Database(b)})
+	ctx := b.Context()
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		op := cycle(newID(book.Now()), "hot", "", book.Now())
+		start := time.Now()
+		if results, err := book.Apply(ctx, []*ledger.Op{op}); err != nil || results[0].Verdict != ledger.Admitted {
+			b.Fatalf("%+v, %v", results, err)
+		}
+		ours = append(ours, time.Since(start))
+		id := [16]byte(op.ID)
+		start = time.Now()
+		if _, err := pool.Exec(ctx, `SELECT plain_reserve($1, $2, $3, $4)`, plainLimits, id, start.UnixMicro(), plainBody); err != nil {
+			b.Fatal(err)
+		}
+		theirs = append(theirs, time.Since(start))
+	}
+	percentiles(b, "book", ours)
+	percentiles(b, "call", theirs)
+	b.ReportMetric(float64(ours[len(ours)/2])/float64(theirs[len(theirs)/2]), "ratio")
+}
+
 // BenchmarkOneCall does it in one call of a function on the server.
 func BenchmarkOneCall(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {

@@ -37,8 +37,12 @@ func TestThePostgresBookKeepsTheContract(t *testing.T) {
 func driver(t *testing.T, pooling bool) storetest.Driver {
 	var mu sync.Mutex
 	places := make(map[string]string)
+	var ways []string
+	if pooling {
+		ways = []string{"OneTeller", "TwoFaultyStores"}
+	}
 	return storetest.Driver{
-		Keeps: true, Shared: true,
+		Keeps: true, Shared: true, Ways: ways,
 		Open: func(ctx context.Context, place string, o storetest.Options) (storetest.Store, error) {
 			mu.Lock()
 			defer mu.Unlock()

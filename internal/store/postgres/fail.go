@@ -66,6 +66,12 @@ func wrongGuess(err error) bool {
 	return pg != nil && pg.Code == codeBadText && strings.Contains(pg.Message, "weir: harmless")
 }
 
+// recorded tells that a call was there already.
+func recorded(err error) bool {
+	pg := refusal(err)
+	return pg != nil && pg.Code == codeUnique && strings.HasPrefix(pg.TableName, "calls")
+}
+
 // known names the errors of single statements that callers tell apart.
 func known(err error) error {
 	if err == nil {

@@ -86,6 +86,8 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters, known: g.known}
 	err = g.send(ctx, w)
 	switch {
+	case recorded(err):
+		return nil, false, false, nil
 	case wrongGuess(err):
 		b.gate.wrong()
 		b.counters.forget(n.counters...)

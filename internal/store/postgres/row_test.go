@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -156,5 +157,37 @@ func TestSumsSaturate(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestACallReplacesTheRefusalOfItsFirstSending: the first answer was lost, and when
+// it was sent again there was room (ENGINE 6).
+func TestACallReplacesTheRefusalOfItsFirstSending(t *testing.T) {
+	book := open(t, postgres.Options{URL: server.Database(t)})
+	for round := range 2 { // in two round trips, then in one
+		op := cycle(newID(book.Now()), "acme", "", book.Now())
+		small := *op
+		small.Checks = slices.Clone(op.Checks)
+		small.Checks[3].Amount = 1
+		again := *op
+		again.Again = true
+		for i, o := range []*ledger.Op{&small, &again} {
+			results, err := book.Apply(t.Context(), []*ledger.Op{o})
+			if want := []ledger.Verdict{ledger.Refused, ledger.Admitted}[i]; err != nil || results[0].Verdict != want {
+				t.Fatalf("round %d, sending %d: %+v, %v", round, i, results, err)
+			}
+			if err := book.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if i == 1 {
+				if _, err := book.Apply(t.Context(), []*ledger.Op{settle(results[0].Reservation, 7)}); err != nil {
+					t.Fatalf("settle: %v", err)
+				}
+			}
+		}
+		call, events, err := book.Call(t.Context(), "acme", op.ID)
+		if err != nil || call.Outcome != "settled" || call.Spend != 7 || len(events) != 1 {
+			t.Errorf("call %+v, %d events, %v", call, len(events), err)
+		}
 	}
 }

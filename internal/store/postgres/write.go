@@ -16,6 +16,7 @@ type write struct {
 	changes  *ledger.Changes
 	open     *shelf.Rows
 	known    map[openKey]opened // the rows that were open before
+	replaces bool               // calls that are there already
 	counters []ledger.Counter
 	// Of counters, as stored.
 	states []*ledger.State
@@ -43,8 +44,12 @@ func (w *write) records() []step {
 	add(len(w.open.Insert), stReserve, func() [][]byte { return reserveArgs(w.open.Insert) })
 	add(len(w.open.Update), stReplace, func() [][]byte { return replaceArgs(w.open.Update) })
 	whole, ends := w.calls()
-	add(len(ends), stEnd, func() [][]byte { return callArgs(ends) })
-	add(len(whole), stCalls, func() [][]byte { return callArgs(whole) })
+	forEnds, forCalls := stEnd, stCalls
+	if w.replaces {
+		forEnds, forCalls = stReplaceEnd, stReplaceCalls
+	}
+	add(len(ends), forEnds, func() [][]byte { return callArgs(ends) })
+	add(len(whole), forCalls, func() [][]byte { return callArgs(whole) })
 	add(len(w.open.Delete), stRemove, func() [][]byte { return openArgs(keysOf(w.open.Delete)) })
 	add(len(c.Events), stEvents, func() [][]byte { return eventArgs(c.Events) })
 	add(len(c.Quarters), stAddQuarters, func() [][]byte { return quarterArgs(c.Quarters) })

@@ -6,6 +6,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,8 @@ type Options struct {
 type Driver struct {
 	Keeps  bool
 	Shared bool
+	// Ways are those of reaching the store that are tested; none: all.
+	Ways []string
 	Open   func(ctx context.Context, place string, o Options) (Store, error)
 	// Killed makes, in an empty directory, what a kill at this instant would leave
 	// of the store that is open at the place.
@@ -75,7 +78,7 @@ var ways = []struct {
 func Run(t *testing.T, d Driver) {
 	t.Helper()
 	for _, way := range ways {
-		if way.apart && !d.Shared {
+		if way.apart && !d.Shared || len(d.Ways) > 0 && !slices.Contains(d.Ways, way.name) {
 			continue
 		}
 		t.Run(way.name, func(t *testing.T) {
