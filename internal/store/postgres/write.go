@@ -41,7 +41,14 @@ func (w *write) records() []step {
 		}
 	}
 	c := w.changes
-	add(len(w.open.Insert), stReserve, func() [][]byte { return reserveArgs(w.open.Insert) })
+	if len(w.open.Insert) == 1 {
+		r := w.open.Insert[0]
+		steps = append(steps, step{statement: stReserveOne, args: [][]byte{
+			[]byte(escape(r.Workspace)), r.ID[:], integerArg(r.ExpiresAt), []byte(escape(r.Process)), r.Encode(),
+		}})
+	} else {
+		add(len(w.open.Insert), stReserve, func() [][]byte { return reserveArgs(w.open.Insert) })
+	}
 	add(len(w.open.Update), stReplace, func() [][]byte { return replaceArgs(w.open.Update) })
 	whole, ends := w.calls()
 	forEnds, forCalls := stEnd, stCalls

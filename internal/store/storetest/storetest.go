@@ -51,7 +51,7 @@ type Driver struct {
 	Shared bool
 	// Ways are those of reaching the store that are tested; none: all.
 	Ways []string
-	Open   func(ctx context.Context, place string, o Options) (Store, error)
+	Open func(ctx context.Context, place string, o Options) (Store, error)
 	// Killed makes, in an empty directory, what a kill at this instant would leave
 	// of the store that is open at the place.
 	Killed func(place, into string) error
