@@ -117,6 +117,7 @@ var (
 	_ store.Secrets    = (*Book)(nil)
 	_ store.Log        = (*Book)(nil)
 	_ store.Verifiable = (*Book)(nil)
+	_ store.Retainable = (*Book)(nil)
 )
 
 // Recovery is what Open found. It sweeps nothing: what is open may be another

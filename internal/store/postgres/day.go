@@ -18,6 +18,8 @@ const (
 	day = 24 * time.Hour
 	// daysBack and daysAhead are the days around now whose partitions are made.
 	daysBack, daysAhead = 1, 3
+	// daysKept is how old a day is at least when its empty partition goes.
+	daysKept = 62
 	// beatEvery is how often a process says that it lives.
 	beatEvery = 10 * time.Second
 	// dayEvery is how often days are made ahead.
@@ -37,7 +39,7 @@ func (b *Book) beating(ctx context.Context) {
 		case <-beats.C:
 			b.tell(ctx, b.beat(ctx))
 		case <-days.C:
-			b.tell(ctx, b.makeDays(ctx, b.Now()))
+			b.tell(ctx, errors.Join(b.makeDays(ctx, b.Now()), b.dropDays(ctx, b.Now())))
 		}
 	}
 }
@@ -106,6 +108,45 @@ func makeDay(ctx context.Context, tx pgx.Tx, name string, start time.Time) error
 		}
 	}
 	return nil
+}
+
+// dropDays drops the partitions of days long past that Prune has emptied. It
+// waits for nobody: a partition that is in use is dropped another time.
+func (b *Book) dropDays(ctx context.Context, at int64) error {
+	last := time.UnixMicro(at).UTC().AddDate(0, 0, -daysKept).Format("_20060102")
+	names, err := queryAll(ctx, b.reports, scanName, sqlOldDays, []string{"events" + last, "calls" + last})
+	if err != nil {
+		return fmt.Errorf("look for the partitions of days long past: %w", err)
+	}
+	var errs []error
+	for _, name := range names {
+		if err := b.transact(ctx, func(tx pgx.Tx) error { return dropDay(ctx, tx, name) }); err != nil {
+			errs = append(errs, fmt.Errorf("drop the partition %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func dropDay(ctx context.Context, tx pgx.Tx, name string) error {
+	table := pgx.Identifier{name}.Sanitize()
+	// Looked at before it is locked: most that are not empty never are.
+	taken := false
+	look := `SELECT EXISTS (SELECT FROM ` + table + `)`
+	if err := tx.QueryRow(ctx, look).Scan(&taken); err != nil || taken {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '100ms'`); err != nil {
+		return err
+	}
+	parent, _, _ := strings.Cut(name, "_")
+	if _, err := tx.Exec(ctx, `LOCK TABLE `+parent+`, `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+		return err
+	}
+	if err := tx.QueryRow(ctx, look).Scan(&taken); err != nil || taken {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DROP TABLE `+table)
+	return err
 }
 
 func scanName(r scanner) (string, error) {

@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -21,6 +22,11 @@ func (o *Options) DiscardSessions() {
 
 // LoseWhatIsNotFlushed makes a book answer before what it wrote is on the disk.
 func (o *Options) LoseWhatIsNotFlushed() { o.EarlyRelease, o.lossy = true, true }
+
+// TurnDays does at an instant what is done every hour.
+func (b *Book) TurnDays(ctx context.Context, at int64) error {
+	return errors.Join(b.makeDays(ctx, at), b.dropDays(ctx, at))
+}
 
 // Statements are the SQL of every statement that a batch may run, by name.
 func Statements() map[string]string {

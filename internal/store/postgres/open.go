@@ -36,6 +36,8 @@ const (
 	reportTimeout = 60 * time.Second
 	// schemaLock is the advisory lock of those who change the schema.
 	schemaLock = 0x77656972 // "weir"
+	// pruneLock is that of whoever drops what is old.
+	pruneLock = schemaLock + 1
 )
 
 func (o *Options) defaults() {

@@ -106,10 +106,7 @@ ON CONFLICT (workspace, id) DO UPDATE SET count = calls.count + excluded.count W
 	// Sums saturate (SPEC section 1).
 	stAddQuarters = &statement{name: "weir_add_quarters", types: columns(oidTextArray, oidTextArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray), sql: `INSERT INTO key_quarters AS q (workspace, key, quarter, spend, tokens, requests)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
-ON CONFLICT (workspace, key, quarter) DO UPDATE SET
- spend = least(greatest(q.spend::numeric + excluded.spend, -9223372036854775807), 9223372036854775807)::bigint,
- tokens = least(greatest(q.tokens::numeric + excluded.tokens, -9223372036854775807), 9223372036854775807)::bigint,
- requests = q.requests + excluded.requests`}
+` + addQuarter}
 
 	stNotices = &statement{name: "weir_notices", types: columns(oidTextArray, oidTextArray, oidIntArray, oidByteaArray), sql: `INSERT INTO outbox (workspace, kind, at, body)
 SELECT k.workspace, k.kind, k.at, k.body FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
@@ -145,6 +142,11 @@ func counterTypes(more ...uint32) []uint32 {
 func callTypes() []uint32 {
 	return columns(oidTextArray, oidUUIDArray, oidTextArray, oidTextArray, oidTextArray, oidIntArray, oidIntArray, oidTextArray, oidTextArray, oidIntArray, oidByteaArray)
 }
+
+const addQuarter = `ON CONFLICT (workspace, key, quarter) DO UPDATE SET
+ spend = least(greatest(q.spend::numeric + excluded.spend, -9223372036854775807), 9223372036854775807)::bigint,
+ tokens = least(greatest(q.tokens::numeric + excluded.tokens, -9223372036854775807), 9223372036854775807)::bigint,
+ requests = q.requests + excluded.requests`
 
 const endCalls = `INSERT INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
 SELECT k.workspace, k.id, k.key, k.outcome, k.code, k.at, k.ended_at, k.model, k.client_id, k.count, k.body ||
@@ -195,6 +197,10 @@ WHERE NOT has_table_privilege(t.name, r.name)
 UNION ALL SELECT 'schema ' || current_schema(), 'CREATE' WHERE NOT has_schema_privilege(current_schema(), 'CREATE')`
 	sqlTablesMissing = `SELECT k.name FROM unnest($1::text[]) AS k (name)
 WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.relname = k.name AND pg_table_is_visible(c.oid)) ORDER BY k.name`
+	// Names of one table's days sort by date.
+	sqlOldDays = `SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_class p ON p.oid = i.inhparent JOIN unnest($1::text[]) AS k (last) ON split_part(k.last, '_', 1) = p.relname
+WHERE pg_table_is_visible(c.oid) AND c.relname ~ '_[0-9]{8}$' AND c.relname COLLATE "C" < k.last ORDER BY 1`
 
 	sqlLastSeen = `SELECT coalesce(max(seen_at), 0) FROM replicas`
 	sqlBeat     = `INSERT INTO replicas (id, started_at, seen_at) VALUES ($1, $2, $2) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`
@@ -253,6 +259,27 @@ WHERE kind <> 0 ORDER BY workspace, lim, epoch, subject, win`
 	sqlQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters ORDER BY workspace, key, quarter`
 	sqlClosings = `SELECT workspace, lim, epoch, subject, win, day, credit, kind, amount FROM closings
 ORDER BY workspace, lim, epoch, subject, win, day, credit`
+	// $1 is the instant, $2 an id that is above all of before it.
+	sqlDropCalls = `DELETE FROM calls c USING (SELECT workspace, id FROM calls WHERE id < $2 AND ended_at < $1 LIMIT $3) AS o
+WHERE c.workspace = o.workspace AND c.id = o.id`
+	// A request goes with all its events or stays with all; entries stay (kind 6
+	// and above).
+	sqlCloseEvents = `DELETE FROM events d USING (
+ SELECT DISTINCT workspace, id FROM events e WHERE id < $2 AND at < $1 AND admitted_at < $1 AND kind < 6
+  AND NOT EXISTS (SELECT FROM events x WHERE x.workspace = e.workspace AND x.id = e.id AND (x.at >= $1 OR x.admitted_at >= $1 OR x.kind >= 6))
+ LIMIT $3) AS o
+WHERE d.workspace = o.workspace AND d.id = o.id
+RETURNING d.workspace, d.id, d.attempt, d.kind, d.at, d.admitted_at, d.key, d.model, d.spend, d.tokens, d.body`
+	sqlAddClosing = `INSERT INTO closings AS c (workspace, lim, epoch, subject, win, day, credit, kind, amount)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (workspace, lim, epoch, subject, win, day, credit) DO UPDATE SET
+ amount = least(greatest(c.amount::numeric + excluded.amount, -9223372036854775808), 9223372036854775807)::bigint`
+	sqlOldQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters
+WHERE quarter < $1 AND quarter % $2 <> 0 ORDER BY workspace, key, quarter LIMIT $3 FOR UPDATE`
+	sqlAddQuarter = `INSERT INTO key_quarters AS q (workspace, key, quarter, spend, tokens, requests)
+VALUES ($1, $2, $3, $4, $5, $6) ` + addQuarter
+	sqlDropQuarter = `DELETE FROM key_quarters WHERE workspace = $1 AND key = $2 AND quarter = $3`
+	sqlDropNotices = `DELETE FROM outbox WHERE (workspace, seq) IN (SELECT workspace, seq FROM outbox WHERE at < $1 LIMIT $2)`
+
 	sqlOutbox = `SELECT body FROM outbox ORDER BY seq`
 
 	eventColumns  = `workspace, id, attempt, kind, at, admitted_at, key, model, spend, tokens, body`
