@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -76,19 +77,29 @@ func valueArgs(counters []ledger.Counter, states []*ledger.State, raw [][]byte) 
 	return args
 }
 
-// ready prepares statements that a connection does not know yet.
+// ready prepares statements that a connection does not know yet, in one round trip.
 func (b *Book) ready(ctx context.Context, conn *pgconn.PgConn, list ...*statement) error {
-	if b.options.Pooling {
+	known := conn.CustomData()
+	var missing []*statement
+	for _, s := range list {
+		if !b.options.Pooling && known[s.name] == nil {
+			missing = append(missing, s)
+		}
+	}
+	if len(missing) == 0 {
 		return nil
 	}
-	known := conn.CustomData()
-	for _, s := range list {
-		if known[s.name] != nil {
-			continue
-		}
-		if _, err := conn.Prepare(ctx, s.name, s.sql, s.types); err != nil {
-			return fmt.Errorf("prepare %s: %w", s.name, err)
-		}
+	pipeline := conn.StartPipeline(ctx)
+	for _, s := range missing {
+		pipeline.SendPrepare(s.name, s.sql, s.types)
+	}
+	if err := pipeline.Sync(); err != nil {
+		return fmt.Errorf("prepare statements: %w", errors.Join(err, pipeline.Close()))
+	}
+	if err := pipeline.Close(); err != nil {
+		return fmt.Errorf("prepare statements: %w", err)
+	}
+	for _, s := range missing {
 		known[s.name] = true
 	}
 	return nil
