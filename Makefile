@@ -59,6 +59,10 @@ test-static: .tools/gofumpt .tools/golangci-lint
 test-unit: ## Unit and property tests and the store contract, with the race detector
 	@scripts/unit.sh
 
+.PHONY: test-stores
+test-stores: ## The store contract on PostgreSQL, which the tests start themselves
+	@go test -timeout 10m ./internal/store/postgres/...
+
 .PHONY: test-fuzz
 test-fuzz: ## Every fuzz target for ten seconds
 	@scripts/fuzz.sh 10s

@@ -8,11 +8,12 @@ cd "$(dirname "$0")/.."
 
 # Minutes for each stage. A new stage gets a line here and a `test-NAME` target.
 budgets=(
-	static:3
+	static:2
 	unit:5
+	stores:4
 	fuzz:5
-	clients:4
-	binary:3
+	clients:2
+	binary:2
 )
 
 passed=0 failed=0 table=

@@ -13,8 +13,8 @@ plain='/internal/(money|window|call|price|limit|ledger|sim|app|admin|store/sqlit
 again='/internal/(app|admin|store/sqlite)$'
 atOnce='Volley|AtOnce|AHardBudgetAdmits|FiftyUsers|NestedBudgets|Outage|Stop|Slots|Leaves|Renew|Reload|ChangedFile|Shrink|Rotat|Roles'
 atOnce+='|TestTheSQLiteBookKeepsTheContract/TwoTellers/(Concurrent|.*WhileOthersWrite|ALevel|ARoster)|Folds|Journal|BackupUnderLoad|Background|LongReports'
-# The stages static, clients and binary.
-elsewhere='/(internal/architecture|clients|cmd)(/|$)'
+# The stages static, stores, clients and binary.
+elsewhere='/(internal/architecture|internal/store/postgres|clients|cmd)(/|$)'
 
 mapfile -t packages < <(go list ./... | grep -vE "$elsewhere")
 mapfile -t raced < <(printf '%s\n' "${packages[@]}" | grep -vE "$plain")
