@@ -257,7 +257,7 @@ func TestAVariableChangesNoStructureAndIsReadAsWhatIsWanted(t *testing.T) {
 func TestNoErrorShowsWhatTheEnvironmentHolds(t *testing.T) {
 	const secret = "sk-very-secret-0123456789 \x01"
 	for _, field := range []string{
-		"listen", "store", "admin_token", "log_level", "reservation_hold", "reservation_retention", "on_short", "max_users", "local_rate_limit",
+		"listen", "store", "postgres: {listen_url: X}", "admin_token", "log_level", "reservation_hold", "reservation_retention", "on_short", "max_users", "local_rate_limit",
 		"local_rate_limit: {fill_interval: X}", "local_rate_limit: {type: X}", "local_rate_limit: {max_tokens: X}",
 		"budgets: [{name: a, scope: X}]", "budgets: [{name: a, scope: user, subject: X}]", "budgets: [{name: a, scope: key, subject: X}]",
 		"budgets: [{name: a, metric: X}]", "budgets: [{name: a, metric: spend, limit: X}]", "budgets: [{name: a, metric: tokens, limit: X}]",

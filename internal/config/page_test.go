@@ -73,7 +73,7 @@ func objects() []object {
 	one("keys: [{budgets: [{%s}]}]", budgets, "", "subject", "subject_id")
 	one("plans: [{budgets: [{%s}]}]", budgets, "", "subject", "subject_id")
 	one("rate_limits: [{%s}]", rates, "")
-	for _, path := range []string{"tls", "bounds", "local_rate_limit"} {
+	for _, path := range []string{"tls", "bounds", "local_rate_limit", "postgres"} {
 		one(path+": {%s}", process, path)
 	}
 	for _, path := range []string{"timeouts", "bounds"} {
@@ -325,6 +325,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, b, u, w := f.Process, f.Process.Bounds, route.NewProvider("", ""), tenant.NewWorkspace("", "")
+	g := f.Process.Postgres
 	length, number := document.FormatDuration, func(n int64) string { return strconv.FormatInt(n, 10) }
 	for at, want := range map[[2]string]map[string]string{
 		{process, ""}: {
@@ -335,6 +336,10 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 			"max_body_bytes": number(b.MaxBodyBytes), "max_header_bytes": number(b.MaxHeaderBytes), "max_spool_bytes": number(b.MaxSpoolBytes), "max_connections": number(b.MaxConnections),
 			"header_timeout": length(b.HeaderTimeoutMicros), "body_timeout": length(b.BodyTimeoutMicros),
 			"write_timeout": length(b.WriteTimeoutMicros), "idle_timeout": length(b.IdleTimeoutMicros), "drain_timeout": length(b.DrainMicros),
+		},
+		{process, "postgres"}: {
+			"connections": number(g.Connections), "reporting_connections": number(g.ReportingConnections),
+			"lock_timeout": length(g.LockTimeoutMicros), "batch_timeout": length(g.BatchTimeoutMicros), "early_release": strconv.FormatBool(g.EarlyRelease),
 		},
 		{workspace, ""}: {"type": w.Type, "funds": w.Funds, "on_short": w.OnShort, "shrink_floor": number(w.ShrinkFloor), "max_users": number(w.MaxUsers)},
 		{provider, ""}:  {"protocol": u.Protocol, "auth": u.Auth, "stream_usage": u.StreamUsage, "charge_partial_on_upstream_failure": strconv.FormatBool(u.ChargesPartial())},
@@ -358,7 +363,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 func TestThePageNamesEveryVariable(t *testing.T) {
 	text := section(t, "Variables")
 	for _, name := range []string{
-		config.EnvListen, config.EnvAdminListen, config.EnvStore, config.EnvAdminToken, config.EnvLogLevel, config.EnvHold, config.EnvRetention,
+		config.EnvListen, config.EnvAdminListen, config.EnvStore, config.EnvStateDir, config.EnvAdminToken, config.EnvLogLevel, config.EnvHold, config.EnvRetention,
 	} {
 		if !strings.Contains(text, "| `"+name+"` |") {
 			t.Errorf("the page lacks %s", name)

@@ -17,14 +17,12 @@ import (
 // Memory is the store that keeps nothing (SPEC BUD-6).
 const Memory = "memory"
 
-// sqlitePrefix begins the name of an embedded store; the file's path follows.
-const sqlitePrefix = "sqlite:"
-
 // The variables that override the file.
 const (
 	EnvListen      = "WEIR_LISTEN"
 	EnvAdminListen = "WEIR_ADMIN_LISTEN"
 	EnvStore       = "WEIR_STORE"
+	EnvStateDir    = "WEIR_STATE_DIR"
 	EnvAdminToken  = "WEIR_ADMIN_TOKEN"
 	EnvLogLevel    = "WEIR_LOG_LEVEL"
 	EnvHold        = "WEIR_RESERVATION_HOLD"
@@ -35,11 +33,13 @@ const (
 type Process struct {
 	Listen      string // host:port of the models, and of all else by default
 	AdminListen string // host:port of the admin API and console; empty: Listen
-	Store       string // "sqlite:PATH" or Memory
+	Store       string // "sqlite:PATH", "postgres://…" or Memory; it may hold a password
+	StateDir    string // where this process keeps its own files beside a database; empty: StateFolder's
 	AdminToken  string // empty: one is made at first start
 	TLS         TLS
 	LogLevel    string // debug, info, warn or error
 	Bounds      Bounds
+	Postgres    Postgres
 	// HoldMicros is how long a reservation stands that is neither settled nor
 	// renewed (SPEC RES-5).
 	HoldMicros int64
@@ -94,12 +94,10 @@ func defaultProcess() Process {
 			HeaderTimeoutMicros: 10 * second, BodyTimeoutMicros: 2 * minute,
 			WriteTimeoutMicros: minute, IdleTimeoutMicros: 2 * minute, DrainMicros: 30 * second,
 		},
+		Postgres:   defaultPostgres(),
 		HoldMicros: 30 * minute, RetentionMicros: 90 * day,
 	}
 }
-
-// StorePath is the file of an embedded store; ok is false for Memory.
-func (p *Process) StorePath() (path string, ok bool) { return strings.CutPrefix(p.Store, sqlitePrefix) }
 
 // AdminAddress is where the admin API listens.
 func (p *Process) AdminAddress() string {
@@ -113,7 +111,8 @@ func (p *Process) AdminAddress() string {
 func (p *Process) read(r *document.Reader) {
 	r.Text("listen", keep(&p.Listen, validAddress), func() { r.Fail("listen", "must be host:port") })
 	r.Text("admin_listen", keep(&p.AdminListen, validAddress), func() { p.AdminListen = "" })
-	r.Text("store", keep(&p.Store, validStore), func() { r.Fail("store", "must be sqlite:PATH or memory") })
+	r.Text("store", keep(&p.Store, validStore), func() { r.Fail("store", "must be sqlite:PATH, postgres://… or memory") })
+	r.Text("state_dir", keep(&p.StateDir, validFolder), func() { p.StateDir = "" })
 	r.Text("admin_token", keep(&p.AdminToken, tenant.ValidSecret), func() { p.AdminToken = "" })
 	r.Choice("log_level", &p.LogLevel, "debug", "info", "warn", "error")
 	r.Duration("reservation_hold", &p.HoldMicros, minHold, maxHold)
@@ -129,6 +128,7 @@ func (p *Process) read(r *document.Reader) {
 		r.String("key", &p.TLS.Key)
 	})
 	r.Object("bounds", p.Bounds.read)
+	r.Object("postgres", p.Postgres.read)
 }
 
 func (b *Bounds) read(r *document.Reader) {
@@ -173,6 +173,7 @@ func (p *Process) override(env Lookup) Problems {
 		{EnvListen, keep(&p.Listen, validAddress)},
 		{EnvAdminListen, keep(&p.AdminListen, validAddress)},
 		{EnvStore, keep(&p.Store, validStore)},
+		{EnvStateDir, keep(&p.StateDir, validFolder)},
 		{EnvAdminToken, keep(&p.AdminToken, tenant.ValidSecret)},
 		{EnvLogLevel, keep(&p.LogLevel, validLevel)},
 		{EnvHold, setDuration(&p.HoldMicros, minHold, maxHold)},
@@ -217,22 +218,4 @@ func validAddress(s string) error {
 		return fmt.Errorf("has no port from 0 to 65535: %s", document.Quote(s))
 	}
 	return nil
-}
-
-// validStore never shows a value that may hold a password.
-func validStore(s string) error {
-	if path, ok := strings.CutPrefix(s, sqlitePrefix); ok {
-		if path == "" || strings.ContainsAny(path, "?\x00") {
-			return errors.New("sqlite: must be followed by a file's path, without parameters")
-		}
-		return nil
-	}
-	switch {
-	case s == Memory:
-		return nil
-	case strings.HasPrefix(s, "postgres:") || strings.HasPrefix(s, "postgresql:"):
-		return errors.New("PostgreSQL is not available in this version: use sqlite:PATH")
-	default:
-		return errors.New("must be sqlite:PATH or memory")
-	}
 }

@@ -222,6 +222,9 @@ const (
 	Adjust
 	Read
 	Amend
+	// FreeSlots releases the gauges of a reservation whose process died, once; what
+	// else it holds stays held (ENGINE 9).
+	FreeSlots
 )
 
 // Op is one operation. Which fields it needs depends on Verb.
@@ -252,7 +255,7 @@ type Op struct {
 	ClientID string
 
 	// Reservation is the one that the last answer carried: Move, Settle, Void,
-	// Undo, Renew, Sweep; Adjust builds it from the call record.
+	// Undo, Renew, Sweep, FreeSlots; Adjust builds it from the call record.
 	Reservation *Reservation
 	Settlement  *Settlement // Settle, Void, Undo
 	Entry       *Entry      // Fund, Adjust, Amend

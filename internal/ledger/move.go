@@ -50,5 +50,16 @@ func (b *batch) moveHolds(r *Reservation, common []Check, c *Candidate) []Hold {
 		holds = append(holds, h)
 	}
 	holds = b.takeAll(common, c, false, holds)
-	return b.takeAll(c.Checks, c, true, holds)
+	holds = b.takeAll(c.Checks, c, true, holds)
+	if !r.SlotsFreed {
+		return holds
+	}
+	// Its end gives no slot back any more, so none is taken.
+	for i := len(r.Holds); i < len(holds); i++ {
+		if h := &holds[i]; h.Kind == KindGauge && h.Held != 0 {
+			b.touch(h.Counter, h.Kind).hold(-h.Held)
+			h.Held = 0
+		}
+	}
+	return holds
 }

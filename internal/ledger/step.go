@@ -86,6 +86,8 @@ func (b *batch) step(op *Op) Result {
 		return b.read(op)
 	case Amend:
 		return b.amend(op)
+	case FreeSlots:
+		return b.freeSlots(op)
 	default:
 		return Result{Verdict: Invalid}
 	}
@@ -115,7 +117,7 @@ func (op *Op) valid() bool {
 	switch op.Verb {
 	case Admit:
 		return !op.ID.IsZero()
-	case Move, Void, Renew, Sweep:
+	case Move, Void, Renew, Sweep, FreeSlots:
 		return op.Reservation != nil
 	case Settle:
 		return op.Reservation != nil && op.Settlement.valid()

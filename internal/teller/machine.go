@@ -127,7 +127,7 @@ type entry struct {
 // waits for them.
 func settles(v ledger.Verb) bool {
 	switch v {
-	case ledger.Settle, ledger.Void, ledger.Undo, ledger.Sweep, ledger.Renew:
+	case ledger.Settle, ledger.Void, ledger.Undo, ledger.Sweep, ledger.Renew, ledger.FreeSlots:
 		return true
 	default:
 		return false

@@ -307,7 +307,7 @@ func (t *Teller) abandon(l *lane) (lost, kept int) {
 		switch c := &abandoned[i]; {
 		case c.Kept:
 			kept++
-		case c.Op.Verb != ledger.Renew && c.Op.Verb != ledger.Sweep: // the next start does these anyway
+		case c.Op.Verb != ledger.Renew && c.Op.Verb != ledger.Sweep && c.Op.Verb != ledger.FreeSlots: // the next start does these anyway
 			lost++
 		}
 	}
