@@ -93,7 +93,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 		level = o.LogLevel
 	}
 	s := &Server{options: o, file: file, log: observe.NewLog(o.Stderr, level), ended: make(chan error, 1)}
-	if s.core, err = openCore(ctx, file, o, s.log); err != nil {
+	if s.core, err = openCore(ctx, file, o, s.log, true); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -115,6 +115,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	running, s.quit = context.WithCancel(context.WithoutCancel(ctx))
 	s.background.Go(func() { s.keep(running) })
 	s.background.Go(func() { s.retain(running) })
+	s.share(running)
 	watch := s.watch() // it listens before anybody is told that the program runs
 	s.background.Go(func() { watch(running) })
 	return s, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/internal/admin"
 	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/store/postgres"
 )
 
 // apply makes the store hold what the file declares (STO-2). Without a file
@@ -83,6 +84,9 @@ func Check(path string, env func(string) (string, bool)) (Summary, error) {
 	if file.Name == "" {
 		return Summary{}, fmt.Errorf("read the configuration: there is no file %s", path)
 	}
+	if err := checkAddresses(&file.Process); err != nil {
+		return Summary{}, err
+	}
 	desired, err := file.Desired()
 	if err != nil {
 		return Summary{}, err
@@ -107,4 +111,20 @@ func Check(path string, env func(string) (string, bool)) (Summary, error) {
 		}
 	}
 	return s, nil
+}
+
+// checkAddresses tells what the driver would not take of a database's addresses.
+func checkAddresses(p *config.Process) error {
+	if address, shared := p.StoreURL(); shared {
+		if err := postgres.Validate(address); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	if p.Postgres.ListenURL == "" {
+		return nil
+	}
+	if err := postgres.Validate(p.Postgres.ListenURL); err != nil {
+		return fmt.Errorf("postgres.listen_url: %w", err)
+	}
+	return nil
 }

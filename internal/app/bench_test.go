@@ -43,15 +43,13 @@ const (
 	benchWarming = 300
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(benchChild) != "" {
-		if err := serveLoad(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+// ServedLoad is true in a process that was started to send a benchmark's load, when
+// that has ended; failed tells how.
+func ServedLoad() (served bool, failed error) {
+	if os.Getenv(benchChild) == "" {
+		return false, nil
 	}
-	os.Exit(m.Run())
+	return true, serveLoad(os.Stdin, os.Stdout)
 }
 
 // burst is what the child is asked to send; measured is what it saw.

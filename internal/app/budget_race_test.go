@@ -92,6 +92,7 @@ func TestAHardBudgetAdmitsExactlyWhatFits(t *testing.T) {
 // idle checks that nothing is held and no slot is taken.
 func (w *world) idle() {
 	w.t.Helper()
+	w.quiet()
 	for _, key := range []string{raceKey} {
 		a := w.must(w.do(context.Background(), http.MethodGet, "/v1/key", key, ""), 200, "")
 		for _, l := range parseLimits(w.t, a.body) {

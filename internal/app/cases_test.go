@@ -96,6 +96,7 @@ func TestNoSettlementIsLostAmongManyAtOnce(t *testing.T) {
 	if got := count(answers, 200); got != requests {
 		t.Fatalf("%d passed, want %d", got, requests)
 	}
+	w.quiet()
 	if got, balance := w.spend("").String(), w.balance(); got != "2" || balance != "8" {
 		t.Errorf("charged %s USD, %s are left; want 2 and 8", got, balance)
 	}

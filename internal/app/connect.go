@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -27,8 +28,13 @@ const dialPatience = 2 * time.Second
 // maxSocketPath is what every Unix takes in a socket's address.
 const maxSocketPath = 103
 
-func socketPath(p *config.Process) (string, bool) {
-	path, durable := p.StorePath()
+// socketPath is beside the store's file, or in the folder of a process on a shared
+// store.
+func socketPath(f *config.File) (string, bool) {
+	if _, shared := f.Process.StoreURL(); shared {
+		return filepath.Join(f.StateFolder(), stateName+socketSuffix), true
+	}
+	path, durable := f.Process.StorePath()
 	return path + socketSuffix, durable
 }
 
@@ -50,7 +56,7 @@ func (c *core) adminHandler() (http.Handler, error) {
 
 // listenSocket serves the same operations on the socket beside the store.
 func (s *Server) listenSocket(ctx context.Context) error {
-	path, durable := socketPath(&s.file.Process)
+	path, durable := socketPath(s.file)
 	if !durable {
 		return nil
 	}
@@ -58,7 +64,8 @@ func (s *Server) listenSocket(ctx context.Context) error {
 		s.log.Warn("the store's path is too long for a socket beside it; reach this server with --server and the admin token", "path", path)
 		return nil
 	}
-	// A dead process leaves its socket; the store's lock says it is dead.
+	// A dead process leaves its socket; the lock of the store, or of the folder, says
+	// that it is dead.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the old socket: %w", err)
 	}
@@ -88,7 +95,7 @@ func Connect(ctx context.Context, o Options) (http.RoundTripper, func() error, e
 	if err != nil {
 		return nil, nil, err
 	}
-	path, durable := socketPath(&file.Process)
+	path, durable := socketPath(file)
 	if !durable {
 		return nil, nil, errors.New("store: memory keeps nothing; use --server with the address of the running server")
 	}
@@ -96,7 +103,7 @@ func Connect(ctx context.Context, o Options) (http.RoundTripper, func() error, e
 		return transport, func() error { transport.CloseIdleConnections(); return nil }, nil
 	}
 	log := observe.NewLog(o.Stderr, "warn")
-	c, err := openCore(ctx, file, o, log)
+	c, err := openCore(ctx, file, o, log, false)
 	if err != nil {
 		return nil, nil, err
 	}

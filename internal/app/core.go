@@ -21,8 +21,6 @@ import (
 	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/spool"
 	"github.com/weirhq/weir/internal/store"
-	"github.com/weirhq/weir/internal/store/memory"
-	"github.com/weirhq/weir/internal/store/sqlite"
 	"github.com/weirhq/weir/internal/teller"
 )
 
@@ -55,6 +53,7 @@ type core struct {
 	log       *slog.Logger
 
 	retained       retained
+	shared         *replica     // nil: the store is this process's alone
 	spool          *spool.Spool // nil: the store keeps nothing either
 	unspooled      atomic.Int64 // settlements that the spool could not take
 	settlePatience time.Duration
@@ -63,7 +62,9 @@ type core struct {
 // settlePatience is how long a stop waits for a store that takes no settlements.
 const settlePatience = 10 * time.Second
 
-func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logger) (_ *core, err error) {
+// openCore opens the store and what decides on it. serving tells a server, which
+// keeps files of its own beside a shared store, from a command.
+func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logger, serving bool) (_ *core, err error) {
 	c := &core{clock: o.Clock, process: processID(), log: log, settlePatience: settlePatience}
 	if o.hooks.settle > 0 {
 		c.settlePatience = o.hooks.settle
@@ -71,7 +72,7 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	if c.clock == nil {
 		c.clock = clock.System()
 	}
-	if err = c.openStore(ctx, file, o); err != nil {
+	if err = c.openStore(ctx, file, o, serving); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -88,11 +89,10 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	}
 	c.teller = c.newTeller()
 	c.teller.Start()
-	_, durable := file.Process.StorePath()
 	copyable, _ := c.book.(store.Copyable)
 	c.admin = admin.New(admin.Options{
 		Objects: c.book, Secrets: c.book, Log: c.book, Verifiable: c.book, Copyable: copyable, Decider: c.teller, Snapshots: c.directory,
-		Prices: prices, Clock: c.clock, Durable: durable, Store: file.Process.Store, Version: Version(),
+		Prices: prices, Clock: c.clock, Durable: file.Process.Durable(), Store: file.Process.StoreName(), Version: Version(),
 	})
 	if err := c.admin.EnsureDefault(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the default workspace: %w", err), c.stopTeller(ctx))
@@ -100,47 +100,15 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	return c, nil
 }
 
-// openStore opens the store; one that lasts has its spool applied before
-// anything that is open is taken for a dead process's (ENGINE 9).
-func (c *core) openStore(ctx context.Context, file *config.File, o Options) error {
-	path, durable := file.Process.StorePath()
-	if !durable {
-		options := memory.Options{Clock: c.clock}
-		_, _ = rand.Read(options.Secret[:]) // never fails since Go 1.24
-		c.book = memory.New(options)
-		return nil
-	}
-	b, err := sqlite.Open(ctx, sqlite.Options{
-		Path: path, Clock: c.clock, AcceptClock: o.AcceptClock,
-		OnClockStep:  func(s store.ClockStep) { c.log.Error("the clock stepped", "from", s.From, "to", s.To) },
-		OnFlushError: func(err error) { c.log.Error("refusal records could not be written", "error", err) },
-		BeforeSweep: func(b *sqlite.Book) (err error) {
-			if c.spool, err = openSpool(path, file.Process.Bounds.MaxSpoolBytes, c.log); err != nil {
-				return err
-			}
-			return applySpool(ctx, b, c.spool, c.log)
-		},
-	})
-	if err != nil {
-		if c.spool != nil {
-			err = errors.Join(err, c.spool.Close())
-		}
-		return fmt.Errorf("open the store %s: %w", path, err)
-	}
-	c.book = b
-	b.Start()
-	if r := b.Recovery(); r.Swept > 0 {
-		c.log.Warn("requests that a dead process left open were charged at their worst case", "count", r.Swept, "nanos", r.SpendNanos)
-	}
-	return nil
-}
-
 func (c *core) newTeller() *teller.Teller {
 	o := teller.Options{
 		OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
 		Now:            c.book.Now,
-		Inline:         true, // both books wait for nobody but the disk
+		Inline:         c.shared == nil, // those of one process wait for nobody but the disk
 		Hooks:          tellerHooks(c.log),
+	}
+	if c.shared != nil {
+		o.Lanes = c.shared.lanes
 	}
 	if c.spool != nil {
 		o.Spool, o.Hooks.Spooled = c.spool, c.spooled

@@ -89,3 +89,19 @@ func (s *Server) Rows(ctx context.Context) (n Rows, err error) {
 	})
 	return n, err
 }
+
+// Beat says that the program lives, as it does by itself every ten seconds.
+func (s *Server) Beat(ctx context.Context) error { return s.core.shared.book.Beat(ctx) }
+
+// Silence ends the program's signs of life, as a process that hangs gives none.
+func (s *Server) Silence() {
+	if book, ok := s.core.book.(interface{ Stop() }); ok {
+		book.Stop()
+	}
+}
+
+// ReleaseDead gives back the slots of dead processes now.
+func (s *Server) ReleaseDead(ctx context.Context) error { return s.core.releaseDead(ctx) }
+
+// Process is the program's name among those that share its store.
+func (s *Server) Process() string { return s.core.process }

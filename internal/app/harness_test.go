@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/weirhq/weir/internal/admin/client"
 	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/money"
 	"github.com/weirhq/weir/internal/simulator"
 )
@@ -38,6 +40,10 @@ const (
 // world is one gateway with one simulated provider.
 type world struct {
 	t        *testing.T
+	store    string   // as the configuration names it
+	peers    []*world // others on the same store, which requests go to in turn
+	turn     *atomic.Int64
+	state    string // where a replica keeps its own files; "": beside its configuration
 	provider *simulator.Server
 	clock    *clock.Manual
 	server   *app.Server
@@ -62,7 +68,13 @@ func newWorldAt(t *testing.T, at int64, text string) *world {
 // newWorldWith starts a program with changed options.
 func newWorldWith(t *testing.T, at int64, text string, change func(*app.Options)) *world {
 	t.Helper()
-	w := &world{t: t, clock: clock.NewManual(at), change: change}
+	return newWorldOn(t, "", at, text, change)
+}
+
+// newWorldOn starts a program on a store of its own, or, given one, on that.
+func newWorldOn(t *testing.T, store string, at int64, text string, change func(*app.Options)) *world {
+	t.Helper()
+	w := &world{t: t, turn: &atomic.Int64{}, store: store, clock: clock.NewManual(at), change: change}
 	w.provider = simulator.New(simulator.Options{Keys: []string{providerCredential}, KeptRequests: 4096})
 	if err := w.provider.Start(); err != nil {
 		t.Fatal(err)
@@ -75,8 +87,8 @@ func newWorldWith(t *testing.T, at int64, text string, change func(*app.Options)
 			t.Errorf("stop the provider: %v", err)
 		}
 	})
-	dir := t.TempDir()
-	w.config = filepath.Join(dir, "weir.yaml")
+	w.config = filepath.Join(t.TempDir(), "weir.yaml")
+	w.store = newStore(w)
 	w.write(text)
 	w.start()
 	w.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
@@ -84,12 +96,13 @@ func newWorldWith(t *testing.T, at int64, text string, change func(*app.Options)
 		w.http.CloseIdleConnections()
 		w.stop()
 	})
+	w.spread(peersWanted())
 	return w
 }
 
 func (w *world) write(text string) {
 	w.t.Helper()
-	head := "listen: 127.0.0.1:0\nstore: sqlite:" + filepath.Join(filepath.Dir(w.config), "weir.db") + "\n"
+	head := "listen: 127.0.0.1:0\nstore: " + w.store + "\n"
 	if !strings.Contains(text, "providers:") {
 		head += "providers:\n  - {name: sim, protocol: openai, base_url: \"" + w.provider.URL() + "/v1\", api_key: " + providerCredential + "}\n"
 	}
@@ -101,13 +114,18 @@ func (w *world) write(text string) {
 
 func (w *world) options() app.Options {
 	o := app.Options{
-		ConfigPath: w.config, Env: func(string) (string, bool) { return "", false },
+		ConfigPath: w.config, Env: w.env,
 		Stdout: io.Discard, Stderr: testLog{w.t}, LogLevel: "warn", Clock: w.clock,
 	}
 	if w.change != nil {
 		w.change(&o)
 	}
 	return o
+}
+
+// env gives a replica files of its own, beside a configuration that all have.
+func (w *world) env(name string) (string, bool) {
+	return w.state, name == config.EnvStateDir && w.state != ""
 }
 
 func (w *world) start() {
@@ -182,7 +200,14 @@ func chatBody(model, extra string) string {
 	return `{` + extra + `"model":"` + model + `","messages":[{"role":"user","content":"hello there"}]}`
 }
 
-func (w *world) url(path string) string { return "http://" + w.server.Addr() + path }
+// url is of the world's program, or of it and its peers in turn.
+func (w *world) url(path string) string {
+	at := w
+	if n := w.turn.Add(1) % int64(len(w.peers)+1); n > 0 {
+		at = w.peers[n-1]
+	}
+	return "http://" + at.server.Addr() + path
+}
 
 // do sends one request.
 func (w *world) do(ctx context.Context, method, path, key, body string, headers ...string) answer {
@@ -335,6 +360,9 @@ func (w *world) billed(inputUSD, outputUSD string) money.Nanos {
 // books balance, and that nothing is held any more.
 func (w *world) settled(inputUSD, outputUSD string) {
 	w.t.Helper()
+	if w.shared() { // another replica's settlement may take 100 ms (RES-11)
+		w.eventually("the ledger to be the bill", func() bool { return w.spend("") == w.billed(inputUSD, outputUSD) })
+	}
 	w.balanced()
 	if got, want := w.spend(""), w.billed(inputUSD, outputUSD); got != want {
 		w.t.Fatalf("the ledger says %s USD, the provider's bill is %s USD", got, want)

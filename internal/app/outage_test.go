@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +29,9 @@ keys:
   - {name: k, secret: ` + outageKey + `, limits: {concurrency: 64}, caps: {day: "1000"}}
 `
 
-// outage makes the store refuse every write, as a full disk or a stray process
-// does, until the returned function is called. What is in it can still be read.
-func (w *world) outage() (end func()) {
+// lockFile makes an embedded store refuse every write, as a full disk or a stray
+// process does.
+func (w *world) lockFile() (end func()) {
 	w.t.Helper()
 	other, err := sql.Open("sqlite", "file:"+w.storePath()+"?_pragma=busy_timeout(0)")
 	if err != nil {
@@ -57,8 +56,6 @@ func (w *world) outage() (end func()) {
 	w.t.Cleanup(end)
 	return end
 }
-
-func (w *world) storePath() string { return filepath.Join(filepath.Dir(w.config), "weir.db") }
 
 func (w *world) look(path string) answer {
 	return w.do(context.Background(), http.MethodGet, path, "", "")
@@ -187,7 +184,7 @@ func TestASpooledSettlementCorrectsASweep(t *testing.T) {
 // nothing is put aside, and so is what nobody can read.
 func TestASpoolIsAppliedOnceWhateverIsInIt(t *testing.T) {
 	w := newWorldWith(t, start, outageConfig, func(o *app.Options) { o.SettleWithin(50 * time.Millisecond) })
-	path := w.storePath() + ".spool"
+	path := w.spoolPath()
 	answers := w.held(2)
 	end := w.outage()
 	w.provider.Release()

@@ -223,9 +223,9 @@ func TestASecondProcessOnTheStoreIsRefused(t *testing.T) {
 
 // TestAStoreThatCannotBeOpenedStopsTheStart: BUD-6. Nothing falls back to memory.
 func TestAStoreThatCannotBeOpenedStopsTheStart(t *testing.T) {
-	w := newWorld(t, reloadKeys("  - {name: k, secret: "+reloadKey+"}\n"))
+	w := newWorldOn(t, embedded, start, reloadKeys("  - {name: k, secret: "+reloadKey+"}\n"), nil)
 	w.stop()
-	path := filepath.Join(filepath.Dir(w.config), "weir.db")
+	path := w.storePath()
 	for _, c := range []struct {
 		name  string
 		spoil func() error

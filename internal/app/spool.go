@@ -26,15 +26,19 @@ const (
 	spoolFailures = 3
 )
 
-// openSpool opens the spool of a store that this process has locked: two
-// processes must never have it open. One store has one spool, by whichever link
-// its path leads there.
-func openSpool(storePath string, maxBytes int64, log *slog.Logger) (*spool.Spool, error) {
+// spoolBeside is the path of the spool of a store's file. One store has one spool,
+// by whichever link its path leads there.
+func spoolBeside(storePath string) (string, error) {
 	path, err := filepath.EvalSymlinks(storePath)
 	if err != nil {
-		return nil, fmt.Errorf("find the spool beside the store: %w", err)
+		return "", fmt.Errorf("find the spool beside the store: %w", err)
 	}
-	path += spoolSuffix
+	return path + spoolSuffix, nil
+}
+
+// openSpool opens the spool of a store, or a folder, that this process has locked:
+// two processes must never have it open.
+func openSpool(path string, maxBytes int64, log *slog.Logger) (*spool.Spool, error) {
 	s, err := spool.Open(path, maxBytes)
 	if err != nil {
 		return nil, err
@@ -178,11 +182,16 @@ func (c *core) stopTeller(ctx context.Context) error {
 	return c.teller.Stop(ctx)
 }
 
-// closeStore closes the spool while the store is still this process's.
+// closeStore closes the spool while the store, or the folder, is still this
+// process's.
 func (c *core) closeStore() error {
 	var err error
 	if c.spool != nil {
 		err = c.spool.Close()
 	}
-	return errors.Join(err, c.book.Close())
+	err = errors.Join(err, c.book.Close())
+	if c.shared != nil {
+		err = errors.Join(err, c.shared.state.release())
+	}
+	return err
 }

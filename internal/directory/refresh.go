@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -140,6 +141,24 @@ func (d *Directory) RefreshAll(ctx context.Context) error {
 		}
 		return true
 	})
+	return errors.Join(failed...)
+}
+
+// Follow brings those of the named workspaces up to date that are in memory; ""
+// names them all.
+func (d *Directory) Follow(ctx context.Context, workspaces []string) error {
+	if slices.Contains(workspaces, "") {
+		return d.RefreshAll(ctx)
+	}
+	var failed []error
+	for _, workspace := range workspaces {
+		if !d.loaded(workspace) {
+			continue
+		}
+		if _, err := d.Refresh(ctx, workspace); err != nil && !errors.Is(err, errNoWorkspace) {
+			failed = append(failed, err)
+		}
+	}
 	return errors.Join(failed...)
 }
 

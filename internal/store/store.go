@@ -64,6 +64,43 @@ type Sweepable interface {
 	Expired(ctx context.Context, limit int) ([]*ledger.Reservation, error)
 }
 
+// Replica is a process that shares a store. Instants are the store's clock's.
+type Replica struct {
+	ID string
+	// Name says where it runs, Version what.
+	Name, Version     string
+	StartedAt, SeenAt int64
+	// Stopped: it ended in order.
+	Stopped bool
+	// Open are its open reservations.
+	Open int64
+}
+
+// Replicas are the processes that share a store, the first started first, as of
+// Now. Steady is since when this process has told without a gap that it lives, 0:
+// it never did. One that was cut off until a moment ago cannot tell who else was.
+type Replicas struct {
+	Now, Steady int64
+	List        []Replica
+}
+
+// Shared is a store that several processes use at once (STO-1).
+type Shared interface {
+	// Changed names the workspaces whose configuration changed after a generation,
+	// "" for what all share, and the newest generation.
+	Changed(ctx context.Context, since int64) (workspaces []string, now int64, err error)
+	// Listen calls changed soon after configuration may have changed, until ctx
+	// ends. It may miss changes: ask, too.
+	Listen(ctx context.Context, changed func())
+	// Beat tells the others that this process lives.
+	Beat(ctx context.Context) error
+	Replicas(ctx context.Context) (Replicas, error)
+	// Left pages through the open reservations of a process.
+	Left(ctx context.Context, process string, after *ledger.Reservation, limit int) ([]*ledger.Reservation, error)
+	// Forget removes a process from the list. ErrNotFound: it is not there.
+	Forget(ctx context.Context, process string) error
+}
+
 // KindKey is the kind of objects that are API keys: Since leaves them out of a
 // first load, because there may be any number of them (KEY-2).
 const KindKey = tenant.KindKey

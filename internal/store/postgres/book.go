@@ -53,8 +53,12 @@ type Options struct {
 	// Pooling: a pooler in transaction mode (PgBouncer) stands between. Then
 	// nothing is left in a session: no prepared statement, no setting.
 	Pooling bool
-	// Process names this process among those that share the book.
-	Process string
+	// Process names this process among those that share the book; Name and Version
+	// say for people where and what it is.
+	Process, Name, Version string
+	// ListenURL leads to the database past a pooler, for notices of changes; "":
+	// URL, or with Pooling nowhere.
+	ListenURL string
 	// Connections bounds those of admission, Reporting those of everything else.
 	Connections, Reporting int
 	// LockTimeout is how long a batch waits for others' locks, BatchTimeout how
@@ -99,6 +103,7 @@ type Book struct {
 	barrier     barrier
 	guessed     atomic.Int64 // batches that took one round trip
 	closed      atomic.Bool
+	beats       beats
 	recovery    store.Recovery
 	wake        chan struct{} // one refusal record or more waits
 
@@ -106,8 +111,9 @@ type Book struct {
 	mu      sync.Mutex // guards refusals
 	records shelf.Refusals
 
-	running sync.Mutex // guards stop
+	running sync.Mutex // guards what follows
 	stop    func()
+	started bool
 }
 
 var (
@@ -117,6 +123,7 @@ var (
 	_ store.Secrets    = (*Book)(nil)
 	_ store.Log        = (*Book)(nil)
 	_ store.Verifiable = (*Book)(nil)
+	_ store.Shared     = (*Book)(nil)
 	_ store.Retainable = (*Book)(nil)
 )
 
@@ -263,7 +270,7 @@ func (b *Book) Start() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
-	b.stop = func() { cancel(); work.Wait() }
+	b.stop, b.started = func() { cancel(); work.Wait() }, true
 	work.Go(func() { b.flushing(ctx) })
 	work.Go(func() { b.beating(ctx) })
 }
@@ -321,7 +328,7 @@ func (b *Book) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), b.options.BatchTimeout)
 	defer cancel()
-	err := errors.Join(b.Flush(ctx), b.beat(ctx))
+	err := errors.Join(b.Flush(ctx), b.end(ctx))
 	b.batches.Close()
 	b.reports.Close()
 	return err

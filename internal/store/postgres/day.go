@@ -20,8 +20,6 @@ const (
 	daysBack, daysAhead = 1, 3
 	// daysKept is how old a day is at least when its empty partition goes.
 	daysKept = 62
-	// beatEvery is how often a process says that it lives.
-	beatEvery = 10 * time.Second
 	// dayEvery is how often days are made ahead.
 	dayEvery = time.Hour
 )
@@ -31,29 +29,17 @@ func (b *Book) beating(ctx context.Context) {
 	beats, days := time.NewTicker(beatEvery), time.NewTicker(dayEvery)
 	defer beats.Stop()
 	defer days.Stop()
-	b.tell(ctx, b.beat(ctx))
+	b.tell(ctx, b.Beat(ctx))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-beats.C:
-			b.tell(ctx, b.beat(ctx))
+			b.tell(ctx, b.Beat(ctx))
 		case <-days.C:
-			b.tell(ctx, errors.Join(b.makeDays(ctx, b.Now()), b.dropDays(ctx, b.Now())))
+			b.tell(ctx, errors.Join(b.makeDays(ctx, b.Now()), b.dropDays(ctx, b.Now()), b.tidy(ctx)))
 		}
 	}
-}
-
-// beat tells the others of this process and keeps the store's last instant.
-func (b *Book) beat(ctx context.Context) error {
-	at := b.instant.latest()
-	if at == 0 {
-		return nil
-	}
-	if _, err := b.reports.Exec(ctx, sqlBeat, b.options.Process, at); err != nil {
-		return fmt.Errorf("tell that this process lives: %w", known(err))
-	}
-	return nil
 }
 
 // makeDays makes the partitions of the days around an instant that are not

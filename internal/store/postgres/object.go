@@ -60,7 +60,14 @@ func (b *Book) Change(ctx context.Context, at int64, edits []store.Edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
-	if err := b.transact(ctx, func(tx pgx.Tx) error { return change(ctx, tx, at, edits) }); err != nil {
+	wait := milliseconds(b.options.BatchTimeout)
+	err := b.transact(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlLockTimeout, wait); err != nil {
+			return err
+		}
+		return change(ctx, tx, at, edits)
+	})
+	if err != nil {
 		return fmt.Errorf("change objects: %w", err)
 	}
 	return nil
@@ -104,7 +111,8 @@ func change(ctx context.Context, tx pgx.Tx, at int64, edits []store.Edit) error 
 			return err
 		}
 	}
-	return nil
+	_, err := tx.Exec(ctx, sqlNotify)
+	return err
 }
 
 func changeOne(ctx context.Context, tx pgx.Tx, e *store.Edit, at, generation int64) error {

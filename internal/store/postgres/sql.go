@@ -203,7 +203,6 @@ JOIN pg_class p ON p.oid = i.inhparent JOIN unnest($1::text[]) AS k (last) ON sp
 WHERE pg_table_is_visible(c.oid) AND c.relname ~ '_[0-9]{8}$' AND c.relname COLLATE "C" < k.last ORDER BY 1`
 
 	sqlLastSeen = `SELECT coalesce(max(seen_at), 0) FROM replicas`
-	sqlBeat     = `INSERT INTO replicas (id, started_at, seen_at) VALUES ($1, $2, $2) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`
 	// sqlAcceptClock makes the store believe in an earlier time.
 	sqlAcceptClock = `UPDATE replicas SET seen_at = least(seen_at, $1)`
 
@@ -223,6 +222,7 @@ WHERE workspace IN ($1, '') AND generation > $2 AND ($2 > 0 OR retired_at = 0 AN
 
 	// Changes come one after the other: a generation is never seen before a lower
 	// one that is still to be committed. Readers wait for nobody.
+	sqlLockTimeout     = `SELECT set_config('lock_timeout', $1, true)`
 	sqlLockGenerations = `LOCK TABLE generations IN SHARE ROW EXCLUSIVE MODE`
 	sqlNextGeneration  = `SELECT coalesce(max(generation), 0) + 1 FROM generations`
 	sqlPutGeneration   = `INSERT INTO generations (workspace, generation) VALUES ($1, $2)

@@ -49,7 +49,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
 	b := &Book{options: o, wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
-	if b.lock, err = lockFile(path + ".lock"); err != nil {
+	if b.lock, err = shelf.LockFile(path + ".lock"); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	if err := b.start(ctx, path); err != nil {

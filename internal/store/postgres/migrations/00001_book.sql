@@ -189,9 +189,14 @@ CREATE TABLE audit (
   PRIMARY KEY (workspace, seq)
 );
 
--- The processes that share the book; seen_at is the book's time.
+-- The processes that share the book: their places and versions for people,
+-- seen_at the last instant of a batch, beat_at when they last said that they live.
 CREATE TABLE replicas (
   id         text COLLATE "C" PRIMARY KEY,
+  name       text NOT NULL DEFAULT '',
+  version    text NOT NULL DEFAULT '',
   started_at bigint NOT NULL,
-  seen_at    bigint NOT NULL
+  seen_at    bigint NOT NULL,
+  beat_at    bigint NOT NULL DEFAULT 0,
+  stopped    boolean NOT NULL DEFAULT false
 );

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package sqlite
+package shelf
 
 import (
 	"errors"
@@ -14,12 +14,12 @@ import (
 	"github.com/weirhq/weir/internal/store"
 )
 
-// lockFile takes the lock that keeps a second process out. It lies in a file of
+// LockFile takes the lock that keeps a second process out, or answers ErrLocked. It lies in a file of
 // its own: SQLite's locks on the database come and go with each transaction, and
 // on some systems the two sorts of lock would meet. The kernel releases it with
 // the process, however that ends; the file stays.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+func LockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sqlite
+package shelf
 
 import (
 	"errors"
@@ -12,10 +12,10 @@ import (
 	"github.com/weirhq/weir/internal/store"
 )
 
-// lockFile takes the lock that keeps a second process out; the system releases
+// LockFile takes the lock that keeps a second process out, or answers ErrLocked; the system releases
 // it with the process.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+func LockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
