@@ -98,6 +98,8 @@ func bindAll(api huma.API, s *Service) {
 	bind(api, OpRequestAdjust, s.RequestAdjust)
 	bind(api, OpVerify, s.Verify)
 	bind(api, OpBackup, s.Backup)
+	bind(api, OpReplicaList, s.ReplicaList)
+	bind(api, OpReplicaForget, s.ReplicaForget)
 	bind(api, OpPriceList, s.PriceList)
 	bind(api, OpPriceShow, s.PriceShow)
 	bind(api, OpPriceCost, s.PriceCost)

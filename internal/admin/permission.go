@@ -35,6 +35,8 @@ const (
 	OpRequestAdjust   Op = "requests.adjust"
 	OpVerify          Op = "verify.run"
 	OpBackup          Op = "backup.write"
+	OpReplicaList     Op = "replicas.list"
+	OpReplicaForget   Op = "replicas.forget"
 	OpPriceList       Op = "prices.list"
 	OpPriceShow       Op = "prices.show"
 	OpPriceCost       Op = "prices.cost"
@@ -99,6 +101,8 @@ var operations = []Operation{
 	{OpRequestAdjust, Admin, http.MethodPost, "/requests/{id}/adjust", "Say what an ended request cost instead of what it was charged"},
 	{OpVerify, System, http.MethodPost, "/verify", "Recompute every counter from its events"},
 	{OpBackup, System, http.MethodPost, "/backup", "Copy the store to a new file on the server's machine"},
+	{OpReplicaList, System, http.MethodGet, "/replicas", "List the processes that share the store"},
+	{OpReplicaForget, System, http.MethodPost, "/replicas/{id}/forget", "Charge what a dead process left open, now"},
 	{OpPriceList, Viewer, http.MethodGet, "/prices", "List prices"},
 	{OpPriceShow, Viewer, http.MethodGet, "/prices/model", "Show the price of a model"},
 	{OpPriceCost, Viewer, http.MethodPost, "/prices/cost", "Price a usage"},

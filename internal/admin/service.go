@@ -42,7 +42,9 @@ type Options struct {
 	Log        store.Log
 	Verifiable store.Verifiable
 	// Copyable is nil for a store that cannot be copied to a file.
-	Copyable  store.Copyable
+	Copyable store.Copyable
+	// Shared is nil for a store that is one process's alone.
+	Shared    store.Shared
 	Decider   Decider
 	Snapshots Snapshots
 	Prices    *price.Catalogue

@@ -90,7 +90,12 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	c.teller = c.newTeller()
 	c.teller.Start()
 	copyable, _ := c.book.(store.Copyable)
+	var shared store.Shared
+	if c.shared != nil {
+		shared = c.shared.book
+	}
 	c.admin = admin.New(admin.Options{
+		Shared:  shared,
 		Objects: c.book, Secrets: c.book, Log: c.book, Verifiable: c.book, Copyable: copyable, Decider: c.teller, Snapshots: c.directory,
 		Prices: prices, Clock: c.clock, Durable: file.Process.Durable(), Store: file.Process.StoreName(), Version: Version(),
 	})

@@ -39,6 +39,7 @@ type grammar struct {
 	Adjust    adjustCmd    `cmd:"" group:"Administer" help:"Say what a request cost instead of what it was charged."`
 	Limits    limitsCmd    `cmd:"" group:"Administer" help:"Show every limit of a key: used, held, left, and when it resets."`
 	Prices    pricesCmd    `cmd:"" group:"Administer" help:"Show prices, or price a usage."`
+	Replicas  replicasCmd  `cmd:"" group:"Administer" help:"List the processes that share a PostgreSQL store; forget a dead one."`
 	Backup    backupCmd    `cmd:"" group:"Administer" help:"Copy the store to a file, of a running server too."`
 	Usage     usageCmd     `cmd:"" group:"Look" help:"Report spend, tokens and requests."`
 	Requests  requestsCmd  `cmd:"" group:"Look" help:"List requests, the newest first."`

@@ -20,7 +20,8 @@ operation of the admin API, and goes to:
 
 1. the server at ` + "`--server URL`" + `, with the admin token in ` + "`WEIR_ADMIN_TOKEN`" + `; else
 2. the server that runs on the configuration's store, through the socket beside
-   it (` + "`weir.db.sock`" + `, for its owner only, without a token); else
+   it (` + "`weir.db.sock`" + `, on PostgreSQL ` + "`weir.sock`" + ` in ` + "`state_dir`" + `; for its owner only,
+   without a token); else
 3. the store itself, opened for the time of the command. The same operation runs,
    in the command's own process.
 

@@ -108,6 +108,16 @@ func (c *Client) Backup(ctx context.Context, r admin.BackupRequest) (admin.Backu
 	return call[admin.BackupRequest, admin.BackupAnswer](ctx, c, admin.OpBackup, r)
 }
 
+// ReplicaList lists the processes that share the store.
+func (c *Client) ReplicaList(ctx context.Context, r admin.ReplicaListRequest) (admin.ReplicaListAnswer, error) {
+	return call[admin.ReplicaListRequest, admin.ReplicaListAnswer](ctx, c, admin.OpReplicaList, r)
+}
+
+// ReplicaForget charges what a dead process left open, now.
+func (c *Client) ReplicaForget(ctx context.Context, r admin.ReplicaForgetRequest) (admin.ReplicaForgetAnswer, error) {
+	return call[admin.ReplicaForgetRequest, admin.ReplicaForgetAnswer](ctx, c, admin.OpReplicaForget, r)
+}
+
 // PriceList lists prices.
 func (c *Client) PriceList(ctx context.Context, r admin.PriceListRequest) (admin.PriceListAnswer, error) {
 	return call[admin.PriceListRequest, admin.PriceListAnswer](ctx, c, admin.OpPriceList, r)
