@@ -73,7 +73,7 @@ func TestAChangeOnOneReplicaHoldsForTheNextAdmissionOnEvery(t *testing.T) {
 func TestWhatNoAdmissionTouchesReachesEveryReplicaWithinFiveSeconds(t *testing.T) {
 	for name, parameter := range map[string]string{"notices": "", "asking": "&pooling=transaction"} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorldOn(t, database.Database(t)+parameter, start, replicaModel, nil)
+			w := newWorldOn(t, database.Reused(t)+parameter, start, replicaModel, nil)
 			other := w.replica()
 			made, err := w.admin.KeyCreate(context.Background(), admin.KeyCreateRequest{Body: admin.KeyFields{Name: admin.Some("k")}})
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirhq/weir/internal/app"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/store/postgres"
 	"github.com/weirhq/weir/internal/store/postgres/pgtest"
 )
@@ -22,9 +23,9 @@ import (
 // second one. Those that need several processes run on it always.
 
 // database is this test process's PostgreSQL. It starts with the first test that
-// needs it.
+// needs it. A day's tables are made before the tests of that day.
 var database = pgtest.Server{Prepare: func(url string) error {
-	b, err := postgres.Open(context.Background(), postgres.Options{URL: url})
+	b, err := postgres.Open(context.Background(), postgres.Options{URL: url, Clock: clock.NewManual(start)})
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func newStore(w *world) string {
 		return w.store
 	}
 	if w.store == "" && onPostgres() {
-		return database.Database(w.t)
+		return database.Reused(w.t)
 	}
 	return "sqlite:" + w.storePath()
 }
@@ -106,7 +107,7 @@ func (w *world) lockTables() (end func()) {
 // newSharedWorld starts a program on PostgreSQL.
 func newSharedWorld(t *testing.T, text string) *world {
 	t.Helper()
-	return newWorldOn(t, database.Database(t), start, text, nil)
+	return newWorldOn(t, database.Reused(t), start, text, nil)
 }
 
 // peersWanted is how many more programs than one the races run on.

@@ -57,6 +57,7 @@ type Server struct {
 	mu      sync.Mutex // guards what follows
 	process *os.Process
 	ended   chan struct{}
+	free    []string // names of databases that tests have left
 }
 
 // Main runs a package's tests and ends the server after them, for TestMain.
@@ -91,14 +92,19 @@ func (s *Server) Empty(t testing.TB) string {
 
 func (s *Server) copyOf(t testing.TB, from string) string {
 	t.Helper()
-	s.once.Do(func() { s.failed = s.create() })
-	if s.failed != nil {
-		t.Fatalf("start PostgreSQL: %v", s.failed)
-	}
+	s.begin(t)
 	name := fmt.Sprintf("test_%d", s.databases.Add(1))
 	s.Admin(t, "CREATE DATABASE "+name+" TEMPLATE "+from)
 	t.Cleanup(func() { s.Admin(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return s.url(name)
+}
+
+func (s *Server) begin(t testing.TB) {
+	t.Helper()
+	s.once.Do(func() { s.failed = s.create() })
+	if s.failed != nil {
+		t.Fatalf("start PostgreSQL: %v", s.failed)
+	}
 }
 
 // Admin runs one statement as the superuser, outside of every test's database.
