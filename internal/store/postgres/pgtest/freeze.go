@@ -5,6 +5,7 @@
 package pgtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -49,7 +50,7 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 }
 
 func childrenOf(parent int) ([]int, error) {
-	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-A", "-o", "pid=,ppid=").Output()
 	if err != nil {
 		return nil, err
 	}
