@@ -5,6 +5,7 @@ package admit
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/call"
@@ -16,6 +17,9 @@ import (
 // maxLabel bounds, in bytes, each text of a client or provider that goes into a
 // record or a message: no name is longer (KEY-5).
 const maxLabel = 200
+
+// ProcessLimit names the process's own bucket in records (RAT-6).
+const ProcessLimit = "local rate limit"
 
 // Request is what an admission is built from.
 type Request struct {
@@ -45,6 +49,7 @@ type Plan struct {
 	// OutputCap is the request's: the bound that a short budget lowered it to.
 	OutputCap int64
 	policy    *fault.Fault
+	throttled *fault.Fault
 }
 
 // Note is what the call log keeps of an admission besides the ledger's own
@@ -111,6 +116,25 @@ func Build(r Request) *Plan {
 	op.Note, _ = json.Marshal(note) // strings, numbers and a row that was written: it cannot fail
 	p.Op = op
 	return p
+}
+
+// Asked is what the first candidate takes of the process's own bucket in tokens;
+// ok is false where check 3 refuses the request, which takes nothing.
+func (p *Plan) Asked() (inputTokens int64, ok bool) {
+	if p.policy != nil || len(p.Targets) == 0 {
+		return 0, false
+	}
+	return p.Targets[0].InputTokens, true
+}
+
+// Throttle puts the refusal of the process's own bucket last of check 5: every
+// limit that is asked before it answers first, and what it refuses writes nothing
+// (ORD-1, ORD-2, RAT-6).
+func (p *Plan) Throttle(f *fault.Fault) {
+	p.throttled = f
+	p.Op.Checks = append(slices.Clip(p.Op.Checks), ledger.Check{
+		Kind: ledger.KindPolicy, Mode: ledger.Observe, Code: f.Code, Name: ProcessLimit, Scope: "process", Origin: "process",
+	})
 }
 
 func (r *Request) note() Note {

@@ -32,6 +32,9 @@ func (p *Plan) Refuse(result *ledger.Result) *fault.Fault {
 	if check.Kind == ledger.KindPolicy && p.policy != nil && check.Code == p.policy.Code {
 		return p.policy
 	}
+	if check.Kind == ledger.KindPolicy && check.Name == ProcessLimit && p.throttled != nil {
+		return p.throttled
+	}
 	f := fault.New(check.Code, "%s", p.sentence(refusal))
 	if never := larger(result); never != nil && never.Check != check {
 		f.Message += "; besides, it needs more than the whole " + title(never.Check) + " of " + p.whose(never.Check) + ", so waiting does not help"

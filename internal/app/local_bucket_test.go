@@ -80,20 +80,63 @@ keys:
 	w.balanced()
 }
 
-// TestTheProcessesBucketGivesBackWhatTheStepTook: RAT-6, ORD-5. Its refusal leaves
-// every other limit as it was; nothing reaches the provider.
-func TestTheProcessesBucketGivesBackWhatTheStepTook(t *testing.T) {
+// TestARefusalOfTheProcessesBucketLeavesEveryLimitAsItWas: RAT-6, ORD-2. Nothing
+// reaches the provider; the call log shows the bucket among the checks.
+func TestARefusalOfTheProcessesBucketLeavesEveryLimitAsItWas(t *testing.T) {
 	w := newWorld(t, "local_rate_limit: {max_tokens: 1, tokens_per_fill: 1, fill_interval: 1h}\n"+pennyKey(families, familyKey))
 	w.fund("10")
 	w.must(w.chat(limitKey, "m"), 200, "")
 	before := w.uses(limitKey)
 	for range 5 {
-		w.must(w.chat(limitKey, "m"), 429, "rate_limited")
+		shown := w.shown(w.must(w.chat(limitKey, "m"), 429, "rate_limited"))
+		for _, c := range shown.Checks {
+			if refused := c.Verdict != "pass"; refused != (c.Name == "local rate limit") {
+				t.Errorf("the record says %s of %s", c.Verdict, c.Name)
+			}
+		}
 	}
 	w.same(before, w.uses(limitKey))
 	if n := w.provider.Bill().Requests; n != 1 {
 		t.Errorf("%d requests reached the provider", n)
 	}
 	w.rest(limitKey)
+	w.balanced()
+}
+
+// TestARefusalOfTheProcessesBucketWritesNothing: RAT-6, KEY-7, ORD-2. It makes no
+// user; every limit that is asked before it answers first.
+func TestARefusalOfTheProcessesBucketWritesNothing(t *testing.T) {
+	w := newWorld(t, "local_rate_limit: {max_tokens: 1, tokens_per_fill: 1, fill_interval: 1h}\nmax_users: 1\n"+
+		pennyKey("", ", attribute_users: header"))
+	w.must(w.chat(limitKey, "m"), 200, "")
+	for _, user := range []string{"a", "b", "c", "a"} {
+		w.must(w.chat(limitKey, "m", "X-Weir-User", user), 429, "rate_limited")
+	}
+	w.must(w.chat(limitKey, "none", "X-Weir-User", "a"), 404, "model_not_found")
+	w.clock.Advance(time.Hour)
+	w.must(w.chat(limitKey, "m", "X-Weir-User", "first"), 200, "")
+	w.must(w.chat(limitKey, "m", "X-Weir-User", "first"), 429, "rate_limited")
+	for _, user := range []string{"a", "b", "c"} {
+		w.must(w.chat(limitKey, "m", "X-Weir-User", user), 400, "user_limit_reached")
+	}
+	w.balanced()
+}
+
+// TestWhatAnotherLimitRefusesTakesNoPlaceInTheProcessesBucket: RAT-6, ORD-2. Of 64
+// requests that another limit refuses, none is in the way of one that it lets
+// through, while they are decided.
+func TestWhatAnotherLimitRefusesTakesNoPlaceInTheProcessesBucket(t *testing.T) {
+	w := newWorld(t, "local_rate_limit: {max_tokens: 15, tokens_per_fill: 1, fill_interval: 1h}\n"+
+		pennyKey("", ", limits: {rpm: 10}")+"  - {name: second, secret: "+secondKey+", limits: {rpm: 10}}\n")
+	answers := volley(128, 64, func(i int) answer { return w.chat([]string{limitKey, secondKey}[i%2], "m") })
+	if got := count(answers, 200); got != 15 {
+		t.Errorf("%d were admitted, want 15", got)
+	}
+	if n := w.provider.Bill().Requests; n != 15 {
+		t.Errorf("%d requests reached the provider, want 15", n)
+	}
+	if l := w.limit(limitKey, "local rate limit"); l.Remaining != "0" {
+		t.Errorf("%s are left", l.Remaining)
+	}
 	w.balanced()
 }

@@ -43,7 +43,8 @@ type exchange struct {
 	planned     *admit.Planned
 	ending      admit.Ending
 	lease       *lease
-	throttled   int64 // taken from the process's own bucket
+	asked       int64 // put aside in the process's own bucket while the step decides
+	throttled   int64 // taken from it
 	settled     bool
 	answered    bool // the client has had a status line
 	charged     admit.Charged
@@ -209,6 +210,7 @@ func inactiveFault(k *tenant.Key) *fault.Fault {
 // budget may lower is tried smaller, and the last word is one that is recorded
 // (BUD-10).
 func (x *exchange) admit() bool {
+	defer x.leaveLocal()
 	outputCap, final := int64(0), false
 	for try := 1; try <= decisionTries; try++ {
 		x.plan = admit.Build(admit.Request{
@@ -216,6 +218,9 @@ func (x *exchange) admit() bool {
 			Process: x.g.Process, ClientID: x.clientID, HoldMicros: x.g.HoldMicros, OutputCap: outputCap,
 			Tentative: !final && try < decisionTries,
 		})
+		if !x.throttle() {
+			return false
+		}
 		result, err := x.g.Teller.Submit(x.r.Context(), x.plan.Op)
 		if err != nil {
 			x.refuse(unavailable())
@@ -268,6 +273,7 @@ func (x *exchange) refresh() bool {
 }
 
 func (x *exchange) admitted(result *ledger.Result) {
+	x.takeLocal()
 	x.reservation = result.Reservation
 	x.planned = &x.plan.Targets[result.Candidate]
 	x.ending = admit.Ending{

@@ -23,9 +23,11 @@ type LocalLimit struct {
 // process has its own.
 type localBucket struct {
 	LocalLimit
-	mu    sync.Mutex
-	level int64 // below zero: debt, which must refill first
-	step  int64 // of the last fill, in intervals since the epoch of the clock
+	mu      sync.Mutex // guards what follows
+	level   int64      // below zero: debt, which must refill first
+	step    int64      // of the last fill, in intervals since the epoch of the clock
+	aside   int64      // of level: for requests that the step decides now
+	decided chan struct{}
 }
 
 // newLocalBucket is nil without a limit.
@@ -52,21 +54,42 @@ func (b *localBucket) fill(now int64) {
 	b.level += due * b.PerFill
 }
 
-// take takes units if they are there. Otherwise wait is the time in microseconds
-// until they would be; -1: the bucket never holds so many.
-func (b *localBucket) take(units, now int64) (ok bool, level, wait int64) {
+// reserve puts units aside while the step decides. What others have put aside is
+// not taken: where that alone is in the way, decided is closed when one of them is
+// through, and the caller asks again. Where the units are not there, wait is the
+// time in microseconds until they would be; -1: the bucket never holds so many.
+func (b *localBucket) reserve(units, now int64) (ok bool, decided <-chan struct{}, level, wait int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill(now)
 	switch {
 	case units > b.Capacity:
-		return false, b.level, -1
+		return false, nil, b.level, -1
+	case units <= b.level-b.aside:
+		b.aside += units
+		return true, nil, b.level, 0
 	case units <= b.level:
-		b.level -= units
-		return true, b.level, 0
+		if b.decided == nil {
+			b.decided = make(chan struct{})
+		}
+		return false, b.decided, b.level, 0
 	}
 	fills := (units - b.level + b.PerFill - 1) / b.PerFill
-	return false, b.level, (b.step+fills)*b.IntervalMicros - now
+	return false, nil, b.level, (b.step+fills)*b.IntervalMicros - now
+}
+
+// decide takes what was put aside, or leaves it.
+func (b *localBucket) decide(units int64, take bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.aside -= units
+	if take {
+		b.level -= units
+	}
+	if b.decided != nil {
+		close(b.decided)
+		b.decided = nil
+	}
 }
 
 // correct adds units back, or takes more when they are below zero.
@@ -84,25 +107,54 @@ func (b *localBucket) metric() string {
 	return "requests"
 }
 
-// throttle asks the process's own bucket, after the atomic step and last of check
-// 5. Its refusal gives everything back that the step took (RAT-6).
+// throttle asks the process's own bucket before the step, for a refusal of it has
+// its place in the step: last of check 5, so that all others answer first and
+// nothing is written (RAT-6). It is false when the client has gone.
 func (x *exchange) throttle() bool {
 	b := x.g.local
 	if b == nil {
 		return true
 	}
-	units := int64(1)
-	if b.Tokens {
-		units = x.planned.InputTokens
-	}
-	ok, level, wait := b.take(units, x.g.Clock.Now())
-	if ok {
-		x.throttled = units
+	x.leaveLocal()
+	units, takes := x.plan.Asked()
+	if !takes {
 		return true
 	}
-	x.ending.Outcome = "local_rate_limit"
-	x.refuse(b.refusal(units, level, wait, x.snapshot.Workspace.HideAmounts))
-	return false
+	if !b.Tokens {
+		units = 1
+	}
+	for {
+		ok, decided, level, wait := b.reserve(units, x.g.Clock.Now())
+		switch {
+		case ok:
+			x.asked = units
+			return true
+		case decided == nil:
+			x.plan.Throttle(b.refusal(units, level, wait, x.snapshot.Workspace.HideAmounts))
+			return true
+		}
+		select {
+		case <-decided:
+		case <-x.r.Context().Done():
+			x.refuse(unavailable())
+			return false
+		}
+	}
+}
+
+// takeLocal is for an admitted request, leaveLocal for any other.
+func (x *exchange) takeLocal() {
+	if x.asked > 0 {
+		x.g.local.decide(x.asked, true)
+		x.throttled, x.asked = x.asked, 0
+	}
+}
+
+func (x *exchange) leaveLocal() {
+	if x.asked > 0 {
+		x.g.local.decide(x.asked, false)
+		x.asked = 0
+	}
 }
 
 // refusal says that it is this process's limit, and nobody's in particular.

@@ -24,9 +24,6 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, route *Route) {
 	if !x.admit() {
 		return
 	}
-	if !x.throttle() {
-		return
-	}
 	answer, ok := x.dispatch()
 	if !ok {
 		return
