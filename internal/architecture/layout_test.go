@@ -70,8 +70,8 @@ var also = map[string][]string{
 }
 
 // common names what siblings of one family may import: what in-process books
-// share, and the drivers that the contract's own tests run on.
-var common = []string{"internal/store/shelf", "internal/store/memory", "internal/store/storetest"}
+// share, the drivers that the contract's own tests run on, and a server for a while.
+var common = []string{"internal/store/shelf", "internal/store/memory", "internal/store/storetest", "internal/store/postgres/local"}
 
 // homes names the only families that may import a module from elsewhere, so
 // that a framework or driver is exchanged in one place.

@@ -20,17 +20,15 @@ import (
 // end does, too.
 func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
-	s.mu.Lock()
-	process := s.process
-	s.mu.Unlock()
-	if process == nil {
+	process := s.server.Pid()
+	if process == 0 {
 		t.Fatal("the server does not run")
 	}
-	frozen := []int{process.Pid}
-	if err := syscall.Kill(process.Pid, syscall.SIGSTOP); err != nil { // it starts no more
+	frozen := []int{process}
+	if err := syscall.Kill(process, syscall.SIGSTOP); err != nil { // it starts no more
 		t.Fatalf("stop the server: %v", err)
 	}
-	children, err := childrenOf(process.Pid)
+	children, err := childrenOf(process)
 	for _, pid := range children {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err == nil {
 			frozen = append(frozen, pid)

@@ -2,7 +2,7 @@
 
 //go:build unix && !linux
 
-package pgtest
+package local
 
 import "syscall"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pgtest
+package local
 
 import "syscall"
 
-// dieWithParent ends the server when the test process is killed.
+// dieWithParent ends the server when this process is killed.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGQUIT }

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package pgtest
+package local
 
 import (
 	"errors"
