@@ -87,6 +87,9 @@ func openCore(ctx context.Context, file *config.File, o Options, log *slog.Logge
 	if c.directory, err = directory.New(ctx, c.book, c.clock, prices); err != nil {
 		return nil, err
 	}
+	if c.shared != nil {
+		c.directory.Among(c.shared.newest)
+	}
 	c.teller = c.newTeller()
 	c.teller.Start()
 	copyable, _ := c.book.(store.Copyable)

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
@@ -79,7 +80,7 @@ func (c *core) refresh(ctx context.Context, since int64) int64 {
 	defer cancel()
 	workspaces, now, err := c.shared.book.Changed(ctx, since)
 	if err == nil {
-		err = c.directory.Follow(ctx, workspaces)
+		err = c.directory.Follow(ctx, workspaces, now)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -88,6 +89,12 @@ func (c *core) refresh(ctx context.Context, since int64) int64 {
 		return since
 	}
 	return now
+}
+
+// newest is the newest generation of the store.
+func (r *replica) newest(ctx context.Context) (int64, error) {
+	_, now, err := r.book.Changed(ctx, math.MaxInt64-1)
+	return now, err
 }
 
 func (s *Server) releasing(ctx context.Context) {

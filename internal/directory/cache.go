@@ -28,7 +28,7 @@ type keyID struct{ workspace, id string }
 type cache struct {
 	keys    *otter.Cache[keyID, *tenant.Key] // nil: there is no such key
 	secrets *otter.Cache[[32]byte, seen]
-	unknown *otter.Cache[[32]byte, int64] // until when, Unix microseconds
+	unknown *otter.Cache[[32]byte, unknown]
 
 	turn  sync.Mutex
 	epoch atomic.Int64 // grows, under turn, with every drop
@@ -40,6 +40,10 @@ type seen struct {
 	store.KeySecret
 	changed bool
 }
+
+// unknown is a secret that was no key's: until when that is remembered, Unix
+// microseconds, and a generation of the store that the look-up had seen.
+type unknown struct{ until, generation int64 }
 
 // keep runs set unless something was dropped after epoch.
 func (c *cache) keep(epoch int64, set func()) {
@@ -57,6 +61,9 @@ func (c *cache) publish(changed map[keyID]bool, first bool, set func()) {
 	defer c.turn.Unlock()
 	if first || len(changed) > 0 {
 		c.epoch.Add(1)
+		// What is remembered as unknown may be a new key's: a first load does not say
+		// which keys there are.
+		c.unknown.InvalidateAll()
 	}
 	if len(changed) > 0 {
 		c.drop(changed)
@@ -64,8 +71,7 @@ func (c *cache) publish(changed map[keyID]bool, first bool, set func()) {
 	set()
 }
 
-// drop walks the secrets once for all keys: they are not indexed by key. What is
-// remembered as unknown may be a new key's.
+// drop walks the secrets once for all keys: they are not indexed by key.
 func (c *cache) drop(changed map[keyID]bool) {
 	for id := range changed {
 		c.keys.Invalidate(id)
@@ -80,7 +86,6 @@ func (c *cache) drop(changed map[keyID]bool) {
 	for hash, s := range again {
 		c.secrets.Set(hash, s)
 	}
-	c.unknown.InvalidateAll()
 }
 
 // allowance bounds look-ups: in no interval of a second are there more than

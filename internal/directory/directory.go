@@ -69,6 +69,7 @@ type Directory struct {
 	workspaces sync.Map // workspace id -> *place
 	shared     sync.Map // objectKey -> *part, of what all workspaces share
 	allowance  allowance
+	newest     *newest // nil: nobody else changes the store
 
 	secretLoads flights[loadOf[[32]byte], store.KeySecret]
 	keyLoads    flights[loadOf[keyID], *tenant.Key]
@@ -87,7 +88,7 @@ func New(ctx context.Context, s Store, c clock.Clock, prices *price.Catalogue) (
 	if d.cache.secrets, err = otter.New(&otter.Options[[32]byte, seen]{MaximumSize: maxKeys}); err != nil {
 		return nil, fmt.Errorf("make the secret cache: %w", err)
 	}
-	if d.cache.unknown, err = otter.New(&otter.Options[[32]byte, int64]{MaximumSize: maxUnknown}); err != nil {
+	if d.cache.unknown, err = otter.New(&otter.Options[[32]byte, unknown]{MaximumSize: maxUnknown}); err != nil {
 		return nil, fmt.Errorf("make the cache of unknown secrets: %w", err)
 	}
 	return d, nil
@@ -139,13 +140,15 @@ type loadOf[K comparable] struct {
 // without that it may be made up, so such look-ups are bounded. Failures are
 // remembered (KEY-2).
 func (d *Directory) secret(ctx context.Context, hash [32]byte, vouched bool) (store.KeySecret, error) {
-	if found, err := d.recall(hash); !errors.Is(err, errNotSeen) {
+	if found, err := d.recall(ctx, hash); !errors.Is(err, errNotSeen) {
 		return found, err
 	}
+	began := false
 	epoch := d.cache.epoch.Load()
-	return d.secretLoads.do(ctx, loadOf[[32]byte]{hash, epoch}, func(ctx context.Context) (store.KeySecret, error) {
+	found, err := d.secretLoads.do(ctx, loadOf[[32]byte]{hash, epoch}, func(ctx context.Context) (store.KeySecret, error) {
+		began = true
 		// Another load may have ended since.
-		if found, err := d.recall(hash); !errors.Is(err, errNotSeen) {
+		if found, err := d.recall(ctx, hash); !errors.Is(err, errNotSeen) {
 			return found, err
 		}
 		now := d.clock.Now()
@@ -155,30 +158,44 @@ func (d *Directory) secret(ctx context.Context, hash [32]byte, vouched bool) (st
 		}
 		return d.readSecret(ctx, hash, now, epoch)
 	})
+	if errors.Is(err, ErrUnknownKey) && !began && d.newest != nil {
+		return d.secret(ctx, hash, vouched) // another process may have made it since that load began
+	}
+	return found, err
 }
 
 // errNotSeen: the caches have no answer.
 var errNotSeen = errors.New("not seen before")
 
-// recall answers from memory: a secret, ErrUnknownKey or errNotSeen.
-func (d *Directory) recall(hash [32]byte) (store.KeySecret, error) {
+// recall answers from memory: a secret, ErrUnknownKey or errNotSeen. Any other
+// error means that nobody could tell whether what is remembered still holds.
+func (d *Directory) recall(ctx context.Context, hash [32]byte) (store.KeySecret, error) {
 	if cached, ok := d.cache.secrets.GetIfPresent(hash); ok && !cached.changed {
 		return cached.KeySecret, nil
 	}
-	until, ok := d.cache.unknown.GetIfPresent(hash)
-	if left := until - d.clock.Now(); ok && left > 0 && left <= unknownRemembered.Microseconds() {
-		return store.KeySecret{}, ErrUnknownKey
+	u, ok := d.cache.unknown.GetIfPresent(hash)
+	if left := u.until - d.clock.Now(); !ok || left <= 0 || left > unknownRemembered.Microseconds() {
+		return store.KeySecret{}, errNotSeen
 	}
-	return store.KeySecret{}, errNotSeen
+	still, err := d.stillUnknown(ctx, u)
+	switch {
+	case err != nil:
+		return store.KeySecret{}, err
+	case !still:
+		return store.KeySecret{}, errNotSeen
+	}
+	return store.KeySecret{}, ErrUnknownKey
 }
 
 // readSecret reads a secret from the store. What may not be kept as it was read
 // is still known to be a key's.
 func (d *Directory) readSecret(ctx context.Context, hash [32]byte, now, epoch int64) (store.KeySecret, error) {
+	generation := d.generation() // before it reads
 	found, err := d.store.KeyBySecret(ctx, hash)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		d.cache.keep(epoch, func() { d.cache.unknown.Set(hash, now+unknownRemembered.Microseconds()) })
+		u := unknown{until: now + unknownRemembered.Microseconds(), generation: generation}
+		d.cache.keep(epoch, func() { d.cache.unknown.Set(hash, u) })
 		return store.KeySecret{}, ErrUnknownKey
 	case err != nil:
 		return store.KeySecret{}, fmt.Errorf("look up an API key: %w", err)

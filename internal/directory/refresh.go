@@ -144,9 +144,13 @@ func (d *Directory) RefreshAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// Follow brings those of the named workspaces up to date that are in memory; ""
-// names them all.
-func (d *Directory) Follow(ctx context.Context, workspaces []string) error {
+// Follow brings those of the named workspaces up to date that are in memory, ""
+// names them all: what another process has changed. now is the store's generation
+// since.
+func (d *Directory) Follow(ctx context.Context, workspaces []string, now int64) error {
+	if d.newest != nil {
+		d.newest.hear(now)
+	}
 	if slices.Contains(workspaces, "") {
 		return d.RefreshAll(ctx)
 	}
