@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
@@ -91,9 +90,9 @@ func (c *core) refresh(ctx context.Context, since int64) int64 {
 	return now
 }
 
-// newest is the newest generation of the store.
-func (r *replica) newest(ctx context.Context) (int64, error) {
-	_, now, err := r.book.Changed(ctx, math.MaxInt64-1)
+// newest is the newest generation of the store, since or later.
+func (r *replica) newest(ctx context.Context, since int64) (int64, error) {
+	_, now, err := r.book.Changed(ctx, since)
 	return now, err
 }
 

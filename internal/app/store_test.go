@@ -152,9 +152,25 @@ func (w *world) quiet() {
 // replica starts one more program on the store of w, with its file.
 func (w *world) replica() *world {
 	w.t.Helper()
+	other := w.another()
+	other.start()
+	return other
+}
+
+// replicaWith is replica with a file of its own.
+func (w *world) replicaWith(text string) *world {
+	w.t.Helper()
+	other := w.another()
+	other.config = filepath.Join(other.state, "weir.yaml")
+	other.write(text)
+	other.start()
+	return other
+}
+
+// another is one more program on the store of w that has not started.
+func (w *world) another() *world {
 	other := *w
 	other.state, other.server, other.peers, other.turn = w.t.TempDir(), nil, nil, &atomic.Int64{}
-	other.start()
 	w.t.Cleanup(other.stop)
 	return &other
 }

@@ -23,7 +23,7 @@ const (
 // between two questions lies newestEvery: made-up secrets cost the store so many
 // small reads a second, however many come.
 type newest struct {
-	read func(context.Context) (int64, error)
+	read func(ctx context.Context, since int64) (int64, error)
 
 	mu      sync.Mutex // guards what follows
 	known   int64      // the last answer
@@ -88,7 +88,7 @@ func (n *newest) tell(q *question) {
 	ctx, cancel := context.WithTimeout(context.Background(), newestTimeout)
 	defer cancel()
 	defer close(q.done)
-	q.generation, q.err = n.read(ctx)
+	q.generation, q.err = n.read(ctx, n.last())
 	if q.err != nil {
 		q.err = fmt.Errorf("look for changes since an API key was unknown: %w", q.err)
 		return
@@ -103,8 +103,9 @@ func (n *newest) hear(generation int64) {
 }
 
 // Among makes the directory one of several on a store: read tells the store's
-// newest generation. It is called before the first Identify.
-func (d *Directory) Among(read func(context.Context) (int64, error)) {
+// newest generation, which is since or later. It is called before the first
+// Identify.
+func (d *Directory) Among(read func(ctx context.Context, since int64) (int64, error)) {
 	d.newest = &newest{read: read}
 }
 

@@ -20,7 +20,7 @@ import (
 // among makes the shop one of several processes, and counts what it asks for that.
 func (s *shop) among() *atomic.Int64 {
 	var asked atomic.Int64
-	s.directory.Among(func(ctx context.Context) (int64, error) {
+	s.directory.Among(func(ctx context.Context, _ int64) (int64, error) {
 		asked.Add(1)
 		_, now, err := s.store.Since(ctx, "ws_a", math.MaxInt64-1)
 		return now, err

@@ -104,7 +104,7 @@ func parse(address string) (*pgxpool.Config, bool, error) {
 			return nil, false, fmt.Errorf("pooling=%s: it is transaction or session", mode)
 		}
 		query.Del("pooling")
-		u.RawQuery = query.Encode()
+		u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // the driver takes a plus for itself
 		address = u.String()
 	}
 	config, err := pgxpool.ParseConfig(address)
