@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -45,6 +46,8 @@ type hooks struct {
 	every time.Duration
 	// settle is how long a stop waits for a store that takes no settlements.
 	settle time.Duration
+	// migrations are those of another version of this program.
+	migrations fs.FS
 }
 
 // Server is a running program.

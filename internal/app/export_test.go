@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/weirhq/weir/internal/gateway"
@@ -20,6 +21,9 @@ func (o *Options) WithWriteTimeout(d time.Duration) { o.hooks.writeTimeout = d }
 
 // Eagerly makes the background work look often.
 func (o *Options) Eagerly() { o.hooks.every = 2 * time.Millisecond }
+
+// AsOfSchema makes it another version of the program, one with these migrations.
+func (o *Options) AsOfSchema(migrations fs.FS) { o.hooks.migrations = migrations }
 
 // Routes lists the routes of the running program's data plane.
 func (s *Server) Routes() []gateway.Route { return s.gateway.Routes() }

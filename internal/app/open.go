@@ -80,15 +80,11 @@ func (c *core) openPostgres(ctx context.Context, file *config.File, o Options, s
 			}
 		}()
 	}
-	address, _ := p.StoreURL()
-	b, err := postgres.Open(ctx, postgres.Options{
-		URL: address, ListenURL: p.Postgres.ListenURL, Process: c.process, Name: processName(), Version: Version(),
-		Connections: int(p.Postgres.Connections), Reporting: int(p.Postgres.ReportingConnections),
-		LockTimeout: micros(p.Postgres.LockTimeoutMicros), BatchTimeout: micros(p.Postgres.BatchTimeoutMicros),
-		EarlyRelease: p.Postgres.EarlyRelease, Clock: o.Clock, AcceptClock: o.AcceptClock,
-		OnClockStep: func(s store.ClockStep) { c.log.Error("the clock stepped", "from", s.From, "to", s.To) },
-		OnError:     func(err error) { c.log.Warn("the database could not do work in the background", "error", err) },
-	})
+	options := postgresOptions(file, o)
+	options.Process = c.process
+	options.OnClockStep = func(s store.ClockStep) { c.log.Error("the clock stepped", "from", s.From, "to", s.To) }
+	options.OnError = func(err error) { c.log.Warn("the database could not do work in the background", "error", err) }
+	b, err := postgres.Open(ctx, options)
 	if err != nil {
 		return fmt.Errorf("open the store %s: %w", p.StoreName(), err)
 	}

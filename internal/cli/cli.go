@@ -40,6 +40,7 @@ type grammar struct {
 	Limits    limitsCmd    `cmd:"" group:"Administer" help:"Show every limit of a key: used, held, left, and when it resets."`
 	Prices    pricesCmd    `cmd:"" group:"Administer" help:"Show prices, or price a usage."`
 	Replicas  replicasCmd  `cmd:"" group:"Administer" help:"List the processes that share a PostgreSQL store; forget a dead one."`
+	Migrate   migrateCmd   `cmd:"" group:"Administer" help:"Bring the store's schema up to date, or show what is pending."`
 	Backup    backupCmd    `cmd:"" group:"Administer" help:"Copy the store to a file, of a running server too."`
 	Usage     usageCmd     `cmd:"" group:"Look" help:"Report spend, tokens and requests."`
 	Requests  requestsCmd  `cmd:"" group:"Look" help:"List requests, the newest first."`

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -58,12 +57,7 @@ func (c *verifyCmd) file(s *session) error {
 		return err
 	}
 	if c.JSON {
-		text, err := json.Marshal(answer)
-		if err != nil {
-			return fmt.Errorf("write the answer: %w", err)
-		}
-		err = line(s.stdout, string(text))
-		if err != nil {
+		if err := writeJSON(s.stdout, answer); err != nil {
 			return err
 		}
 	} else if err := writeVerify(s.stdout, &answer); err != nil {

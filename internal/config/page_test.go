@@ -340,6 +340,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 		{process, "postgres"}: {
 			"connections": number(g.Connections), "reporting_connections": number(g.ReportingConnections),
 			"lock_timeout": length(g.LockTimeoutMicros), "batch_timeout": length(g.BatchTimeoutMicros), "early_release": strconv.FormatBool(g.EarlyRelease),
+			"migrate": g.Migrate,
 		},
 		{workspace, ""}: {"type": w.Type, "funds": w.Funds, "on_short": w.OnShort, "shrink_floor": number(w.ShrinkFloor), "max_users": number(w.MaxUsers)},
 		{provider, ""}:  {"protocol": u.Protocol, "auth": u.Auth, "stream_usage": u.StreamUsage, "charge_partial_on_upstream_failure": strconv.FormatBool(u.ChargesPartial())},

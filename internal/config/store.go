@@ -24,16 +24,24 @@ type Postgres struct {
 	ReportingConnections int64 // of configuration, key look-ups, administration and reports
 	LockTimeoutMicros    int64 // that a batch waits for the locks of others'
 	BatchTimeoutMicros   int64 // that a batch may take in all
-	EarlyRelease         bool  // a batch's locks go before it is on the disk; its answers wait for that
+	// Migrate is MigrateAuto, or MigrateManual: an older schema is then refused.
+	Migrate      string
+	EarlyRelease bool // a batch's locks go before it is on the disk; its answers wait for that
 	// ListenURL leads past a pooler, which cannot pass notices on; empty: Store's.
 	// It may hold a password.
 	ListenURL string
 }
 
+// The values of Postgres.Migrate.
+const (
+	MigrateAuto   = "auto"
+	MigrateManual = "manual"
+)
+
 func defaultPostgres() Postgres {
 	return Postgres{
 		Connections: 4, ReportingConnections: 3,
-		LockTimeoutMicros: second / 2, BatchTimeoutMicros: 2 * second,
+		LockTimeoutMicros: second / 2, BatchTimeoutMicros: 2 * second, Migrate: MigrateAuto,
 	}
 }
 
@@ -43,6 +51,7 @@ func (p *Postgres) read(r *document.Reader) {
 	r.Duration("lock_timeout", &p.LockTimeoutMicros, second/20, 10*second)
 	r.Duration("batch_timeout", &p.BatchTimeoutMicros, second/10, minute)
 	r.Bool("early_release", &p.EarlyRelease)
+	r.Choice("migrate", &p.Migrate, MigrateAuto, MigrateManual)
 	r.Text("listen_url", keep(&p.ListenURL, validListenURL), func() { p.ListenURL = "" })
 }
 

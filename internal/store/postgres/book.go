@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,11 @@ type Options struct {
 	// AcceptClock opens a book whose last instant is more than an hour ahead of
 	// the clock.
 	AcceptClock bool
+	// MigrateByHand: an older schema is not brought up to date but refused, and the
+	// role may lack the rights to make the tables of days (postgres.migrate: manual).
+	MigrateByHand bool
+	// Migrations are a test's, in place of this program's.
+	Migrations fs.FS
 	// OnClockStep, if set, hears of the clock's steps. It must not call the book.
 	OnClockStep func(store.ClockStep)
 	// OnError, if set, hears of what failed in the background: refusal records
@@ -90,6 +96,7 @@ type Options struct {
 // concurrent use.
 type Book struct {
 	options  Options
+	files    fs.FS
 	head     *statement // the settings of one transaction, under a pooler
 	shapes   []shape
 	batches  *pgxpool.Pool
@@ -103,8 +110,10 @@ type Book struct {
 	barrier     barrier
 	guessed     atomic.Int64 // batches that took one round trip
 	closed      atomic.Bool
+	behind      atomic.Bool // the schema has gone on without this program
 	beats       beats
 	recovery    store.Recovery
+	migrations  []store.Migration
 	wake        chan struct{} // one refusal record or more waits
 
 	writing sync.Mutex // one writer of refusal records at a time
@@ -138,6 +147,9 @@ func (b *Book) Now() int64 { return b.instant.peek() }
 func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, error) {
 	if len(ops) > store.MaxBatch {
 		return nil, fmt.Errorf("apply %d operations: at most %d", len(ops), store.MaxBatch)
+	}
+	if b.behind.Load() {
+		return nil, errors.Join(store.ErrUnavailable, store.ErrNewerSchema)
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.options.BatchTimeout)
 	defer cancel()

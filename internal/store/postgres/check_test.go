@@ -23,7 +23,14 @@ func TestAStartSaysWhatIsLacking(t *testing.T) {
 		want      string
 		is        error
 	}{
-		{"a newer schema", `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`, "", "schema 9999", store.ErrNewerSchema},
+		{
+			"a newer schema that says nothing", `DELETE FROM meta WHERE name = 'schema_compatible'; INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`,
+			"", "schema 9999", store.ErrNewerSchema,
+		},
+		{
+			"a newer schema for newer programs", `UPDATE meta SET value = int8send(9998) WHERE name = 'schema_compatible';
+			INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`, "", "programs use that know schema 9998", store.ErrNewerSchema,
+		},
 		{"a role that only reads", `CREATE ROLE reads LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reads`, "user=reads", "lacks rights", nil},
 		{
 			"a role that makes no tables", `CREATE ROLE makes LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO makes; REVOKE CREATE ON SCHEMA public FROM PUBLIC`,

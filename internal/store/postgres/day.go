@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirhq/weir/internal/ledger"
 )
@@ -37,18 +38,36 @@ func (b *Book) beating(ctx context.Context) {
 		case <-beats.C:
 			b.tell(ctx, b.Beat(ctx))
 		case <-days.C:
-			b.tell(ctx, errors.Join(b.makeDays(ctx, b.Now()), b.dropDays(ctx, b.Now()), b.tidy(ctx)))
+			b.tell(ctx, errors.Join(b.turnDays(ctx, b.Now()), b.tidy(ctx)))
 		}
 	}
 }
 
-// makeDays makes the partitions of the days around an instant that are not
-// there. A day of which the default partition already holds rows stays there.
-func (b *Book) makeDays(ctx context.Context, at int64) error {
+// turnDays makes the days to come and drops those long past.
+func (b *Book) turnDays(ctx context.Context, at int64) error {
+	return errors.Join(b.makeDays(ctx, at, daysAhead), b.dropDays(ctx, at))
+}
+
+// day does what one day needs. Where weir migrate is run by another role, which
+// owns the tables, days are left to it: what has none of its own lies in the
+// default partition.
+func (b *Book) day(ctx context.Context, fn func(pgx.Tx) error) error {
+	err := b.transact(ctx, fn)
+	var pg *pgconn.PgError
+	if b.options.MigrateByHand && errors.As(err, &pg) && pg.Code == codeNoRight {
+		return nil
+	}
+	return err
+}
+
+// makeDays makes the partitions of the days around an instant, and of so many
+// ahead, that are not there. A day of which the default partition already holds
+// rows stays there.
+func (b *Book) makeDays(ctx context.Context, at int64, ahead int) error {
 	starts := make(map[string]time.Time)
 	var names []string
 	first := time.UnixMicro(at).UTC().Truncate(day).AddDate(0, 0, -daysBack)
-	for i := range daysBack + daysAhead + 1 {
+	for i := range daysBack + ahead + 1 {
 		start := first.AddDate(0, 0, i)
 		for _, table := range [...]string{"events", "calls"} {
 			name := table + start.Format("_20060102")
@@ -61,7 +80,7 @@ func (b *Book) makeDays(ctx context.Context, at int64) error {
 	}
 	var errs []error
 	for _, name := range missing {
-		if err := b.transact(ctx, func(tx pgx.Tx) error { return makeDay(ctx, tx, name, starts[name]) }); err != nil {
+		if err := b.day(ctx, func(tx pgx.Tx) error { return makeDay(ctx, tx, name, starts[name]) }); err != nil {
 			errs = append(errs, fmt.Errorf("make the partition %s: %w", name, err))
 		}
 	}
@@ -106,7 +125,7 @@ func (b *Book) dropDays(ctx context.Context, at int64) error {
 	}
 	var errs []error
 	for _, name := range names {
-		if err := b.transact(ctx, func(tx pgx.Tx) error { return dropDay(ctx, tx, name) }); err != nil {
+		if err := b.day(ctx, func(tx pgx.Tx) error { return dropDay(ctx, tx, name) }); err != nil {
 			errs = append(errs, fmt.Errorf("drop the partition %s: %w", name, err))
 		}
 	}

@@ -4,7 +4,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -25,7 +24,7 @@ func (o *Options) LoseWhatIsNotFlushed() { o.EarlyRelease, o.lossy = true, true 
 
 // TurnDays does at an instant what is done every hour.
 func (b *Book) TurnDays(ctx context.Context, at int64) error {
-	return errors.Join(b.makeDays(ctx, at), b.dropDays(ctx, at))
+	return b.turnDays(ctx, at)
 }
 
 // Statements are the SQL of every statement that a batch may run, by name.

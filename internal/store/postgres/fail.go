@@ -19,6 +19,9 @@ const (
 	codeBadText      = "22P02"
 	codeNoStatement  = "26000"
 	codeStatementHad = "42P05"
+	codeNoLock       = "55P03"
+	codeDeadlock     = "40P01"
+	codeNoRight      = "42501"
 	codeProtocol     = "08P01" // a pooler's word for a parameter that it does not pass on
 )
 

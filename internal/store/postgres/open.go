@@ -5,11 +5,8 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"strconv"
 	"strings"
@@ -18,16 +15,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/shelf"
 )
-
-//go:embed migrations/*.sql
-var migrations embed.FS
 
 const (
 	// connectTimeout bounds one attempt to connect.
@@ -61,13 +54,38 @@ func (o *Options) defaults() {
 // Open connects, checks that the server and the role can carry the book, brings
 // the schema up to date and takes up its time. Close ends it.
 //
-// Errors: ErrNewerSchema, ErrClock, ErrUnavailable, and sentences that say what
-// the server or the role lacks.
+// Errors: ErrNewerSchema, ErrOlderSchema, ErrClock, ErrUnavailable, and sentences
+// that say what the server or the role lacks.
 func Open(ctx context.Context, o Options) (*Book, error) {
+	b, config, err := newBook(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.start(ctx, config); err != nil {
+		for _, pool := range []*pgxpool.Pool{b.batches, b.reports} {
+			if pool != nil {
+				pool.Close()
+			}
+		}
+		return nil, b.named(config, err)
+	}
+	return b, nil
+}
+
+// named says which database an error is about.
+func (b *Book) named(config *pgxpool.Config, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("open the database %s on %s: %w", config.ConnConfig.Database, config.ConnConfig.Host, err)
+}
+
+// newBook is one that is not connected.
+func newBook(o Options) (*Book, *pgxpool.Config, error) {
 	o.defaults()
 	config, pooling, err := parse(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
+		return nil, nil, fmt.Errorf("open the database: %w", err)
 	}
 	o.Pooling = o.Pooling || pooling
 	if o.Process == "" {
@@ -78,17 +96,16 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 		counters: newRecent[ledger.Counter, row](o.CounterCache), opened: newRecent[openKey, opened](maxOpened),
 		generations: newRecent[string, int64](maxGenerations),
 		instant:     &instant{test: o.Clock, local: clock.System(), onStep: o.OnClockStep},
+		files:       o.Migrations,
 	}
 	b.head = &statement{name: "weir_settings", sql: b.settingsSQL()}
-	if err := b.start(ctx, config); err != nil {
-		for _, pool := range []*pgxpool.Pool{b.batches, b.reports} {
-			if pool != nil {
-				pool.Close()
-			}
-		}
-		return nil, fmt.Errorf("open the database %s on %s: %w", config.ConnConfig.Database, config.ConnConfig.Host, err)
+	if b.files == nil {
+		b.files = Migrations()
 	}
-	return b, nil
+	if b.migrations, err = shelf.Migrations(b.files); err != nil {
+		return nil, nil, err
+	}
+	return b, config, nil
 }
 
 // parse reads a URL and takes the book's own parameter out of it.
@@ -121,16 +138,17 @@ func (b *Book) start(ctx context.Context, config *pgxpool.Config) error {
 	if err := b.checkServer(ctx); err != nil {
 		return err
 	}
-	if err := b.migrate(ctx); err != nil {
+	reach, err := b.suit(ctx, config)
+	if err != nil {
 		return err
 	}
 	if err := b.checkRights(ctx); err != nil {
 		return err
 	}
-	if err := b.begins(ctx); err != nil {
+	if err := b.begins(ctx, reach); err != nil {
 		return err
 	}
-	if err := b.makeDays(ctx, b.Now()); err != nil {
+	if err := b.makeDays(ctx, b.Now(), daysAhead); err != nil {
 		return err
 	}
 	return b.openBatches(ctx, config)
@@ -234,55 +252,20 @@ var planSettings = []setting{
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// migrate brings the schema up to date, or refuses one that a newer program made
-// (STO-3). Of several processes that start at once one does it.
-func (b *Book) migrate(ctx context.Context) (err error) {
-	db := stdlib.OpenDBFromPool(b.reports)
-	defer func() { err = errors.Join(err, db.Close()) }()
-	lock, err := b.reports.Begin(ctx)
-	if err != nil {
-		return known(err)
-	}
-	defer func() { _ = lock.Rollback(ctx) }()
-	if _, err := lock.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(schemaLock)); err != nil {
-		return known(err)
-	}
-	return migrateUp(ctx, db)
-}
-
-func migrateUp(ctx context.Context, db *sql.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files)
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	have, want, err := provider.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("read the schema's version (the role needs the right to create tables in its schema): %w", known(err))
-	}
-	if have > want {
-		return fmt.Errorf("schema %d, this program knows %d: %w", have, want, store.ErrNewerSchema)
-	}
-	if have == want {
-		return nil
-	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate the schema (the role needs the right to create tables in its schema): %w", known(err))
-	}
-	return nil
-}
-
-// begins makes the store's secret, if it has none, and takes up its time.
-func (b *Book) begins(ctx context.Context) error {
+// begins makes the store's secret and says how far back its schema reaches, if
+// nothing says so yet, and takes up its time.
+func (b *Book) begins(ctx context.Context, reach int64) error {
 	var secret [32]byte
 	if _, err := rand.Read(secret[:]); err != nil {
 		return fmt.Errorf("draw the store's secret: %w", err)
 	}
 	if _, err := b.reports.Exec(ctx, sqlNewMeta, metaSecret, secret[:]); err != nil {
 		return known(err)
+	}
+	if reach > 0 {
+		if _, err := b.reports.Exec(ctx, sqlNewMeta, metaCompatible, bytesOf(reach)); err != nil {
+			return known(err)
+		}
 	}
 	var read int64
 	if err := b.reports.QueryRow(ctx, `SELECT `+micros).Scan(&read); err != nil {

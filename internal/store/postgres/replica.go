@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,8 +26,8 @@ const (
 const (
 	beatNow = `coalesce($1::bigint, ` + micros + `)`
 
-	sqlBeat = `INSERT INTO replicas (id, name, version, started_at, seen_at, beat_at, stopped)
-VALUES ($2, $3, $4, ` + beatNow + `, $5, ` + beatNow + `, $6)
+	sqlBeat = `INSERT INTO replicas (id, name, version, started_at, seen_at, beat_at, stopped, schema)
+VALUES ($2, $3, $4, ` + beatNow + `, $5, ` + beatNow + `, $6, $7)
 ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, beat_at = excluded.beat_at, stopped = excluded.stopped
 RETURNING beat_at`
 	sqlReplicas = `SELECT r.id, r.name, r.version, r.started_at, r.beat_at, r.stopped,
@@ -79,11 +80,33 @@ func (b *Book) beat(ctx context.Context, stopped bool) error {
 	defer cancel()
 	var at int64
 	o := &b.options
-	err := b.reports.QueryRow(ctx, sqlBeat, b.testNow(), escape(o.Process), escape(o.Name), escape(o.Version), b.instant.latest(), stopped).Scan(&at)
+	err := b.reports.QueryRow(ctx, sqlBeat, b.testNow(), escape(o.Process), escape(o.Name), escape(o.Version),
+		b.instant.latest(), stopped, b.newest()).Scan(&at)
 	if err != nil {
 		return fmt.Errorf("tell that this process lives: %w", known(err))
 	}
 	b.beats.beat(at)
+	if stopped {
+		return nil
+	}
+	return b.keepsUp(ctx)
+}
+
+// keepsUp stops a process that a migration has left behind, until it is undone.
+// It is asked after a beat: whoever migrates writes first, and looks for beats then.
+func (b *Book) keepsUp(ctx context.Context) error {
+	value, err := b.meta(ctx, metaCompatible)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	needed := numberOf(value)
+	b.behind.Store(needed > b.newest())
+	if needed > b.newest() {
+		return fmt.Errorf("programs have to know schema %d by now, this one knows %d: %w", needed, b.newest(), store.ErrNewerSchema)
+	}
 	return nil
 }
 

@@ -194,7 +194,7 @@ const (
 FROM unnest(ARRAY['meta', 'generations', 'objects', 'key_secrets', 'credentials', 'counters', 'reservations', 'events', 'calls',
  'key_quarters', 'closings', 'outbox', 'audit', 'replicas']) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name)
 WHERE NOT has_table_privilege(t.name, r.name)
-UNION ALL SELECT 'schema ' || current_schema(), 'CREATE' WHERE NOT has_schema_privilege(current_schema(), 'CREATE')`
+UNION ALL SELECT 'schema ' || current_schema(), 'CREATE' WHERE NOT $1 AND NOT has_schema_privilege(current_schema(), 'CREATE')`
 	sqlTablesMissing = `SELECT k.name FROM unnest($1::text[]) AS k (name)
 WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.relname = k.name AND pg_table_is_visible(c.oid)) ORDER BY k.name`
 	// Names of one table's days sort by date.

@@ -7,15 +7,12 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 
-	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 
 	"github.com/weirhq/weir/internal/clock"
@@ -23,9 +20,6 @@ import (
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/shelf"
 )
-
-//go:embed migrations/*.sql
-var migrations embed.FS
 
 // sweepChunk is how many reservations of a dead process one batch sweeps.
 const sweepChunk = 512
@@ -138,33 +132,6 @@ func (b *Book) connect(ctx context.Context, path string) error {
 	b.read.SetMaxIdleConns(readers)
 	b.aside = sql.OpenDB(reading)
 	b.aside.SetMaxOpenConns(1)
-	return nil
-}
-
-// migrate brings the schema up to date, or refuses one that a newer program made
-// (STO-3).
-func migrate(ctx context.Context, connector driver.Connector) (err error) {
-	db := sql.OpenDB(connector)
-	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(1)
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files)
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
-	}
-	have, want, err := provider.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("read the schema's version: %w", err)
-	}
-	if have > want {
-		return fmt.Errorf("schema %d, this program knows %d: %w", have, want, store.ErrNewerSchema)
-	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate the schema: %w", err)
-	}
 	return nil
 }
 

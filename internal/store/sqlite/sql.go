@@ -82,6 +82,9 @@ WHERE workspace = ?2 AND key_id = ?3 AND (not_after = 0 OR not_after > ?1)`
 	sqlPutCredential    = `INSERT OR REPLACE INTO credentials (workspace, provider_id, credential) VALUES (?, ?, ?)`
 	sqlDeleteCredential = `DELETE FROM credentials WHERE workspace = ? AND provider_id = ?`
 
+	sqlHasSchema = `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`
+	sqlSchema    = `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`
+
 	sqlMeta    = `SELECT value FROM meta WHERE name = ?`
 	sqlPutMeta = `INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)`
 

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Compatible since: 1
 -- Instants are Unix microseconds. Ids of requests are 16 bytes that sort by
 -- time. Every primary key starts with the workspace, but for those of what has
 -- none: no operation crosses workspaces, so a workspace is the unit of sharding.

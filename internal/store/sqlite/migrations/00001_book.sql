@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Compatible since: 1
 -- Instants are Unix microseconds. Ids of requests are 16 bytes and sort by
 -- time. Primary keys start with the workspace: no operation crosses workspaces.
 
