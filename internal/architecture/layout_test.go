@@ -28,6 +28,7 @@ var families = []struct {
 	{"clock", leaf},
 	{"window", leaf},
 	{"document", leaf},
+	{"child", leaf},
 
 	{"tenant", domain},
 	{"budget", domain},

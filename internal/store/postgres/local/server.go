@@ -17,13 +17,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weirhq/weir/internal/child"
 )
 
 const (
@@ -49,9 +50,8 @@ type Server struct {
 	port    int
 	owner   *syscall.Credential // nil: this process's
 
-	mu      sync.Mutex // guards what follows
-	process *os.Process
-	ended   chan struct{}
+	mu      sync.Mutex // guards process
+	process *child.Process
 }
 
 // Create makes a cluster and starts it. Remove ends it; after an error there is
@@ -105,7 +105,7 @@ func (s *Server) Pid() int {
 	if s.process == nil {
 		return 0
 	}
-	return s.process.Pid
+	return s.process.Pid()
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -116,7 +116,7 @@ func (s *Server) command(ctx context.Context, name string, args ...string) *exec
 	c := exec.CommandContext(ctx, filepath.Join(s.options.Bin, name), args...)
 	c.Dir = s.dir
 	c.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner, Setpgid: s.options.Apart}
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
 	return c
 }
 
@@ -133,30 +133,18 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	c := s.command(context.WithoutCancel(ctx), "postgres", args...)
 	c.Stdout, c.Stderr = log, log
-	dieWithParent(c.SysProcAttr)
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		// The kernel ends the server with the thread that started it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := c.Start()
-		started <- err
-		if err == nil {
-			_ = c.Wait()
-			close(ended)
-		}
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start postgres: %w", err)
+	process, err := child.Start(c, s.options.Apart, syscall.SIGQUIT)
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
-	s.process, s.ended = c.Process, ended
+	s.process = process
 	s.mu.Unlock()
-	return s.await(ctx, ended)
+	return s.await(ctx, process)
 }
 
 // await returns when the server takes connections.
-func (s *Server) await(ctx context.Context, ended <-chan struct{}) error {
+func (s *Server) await(ctx context.Context, process *child.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -167,7 +155,7 @@ func (s *Server) await(ctx context.Context, ended <-chan struct{}) error {
 			return conn.Close(ctx)
 		}
 		select {
-		case <-ended:
+		case <-process.Ended():
 			text, _ := s.Log() // the reason, where it can be read
 			return fmt.Errorf("postgres ended: %s", text)
 		case <-ctx.Done():
@@ -187,23 +175,13 @@ func (s *Server) Remove() error {
 
 func (s *Server) end(signal os.Signal) error {
 	s.mu.Lock()
-	process, ended := s.process, s.ended
+	process := s.process
 	s.process = nil
 	s.mu.Unlock()
 	if process == nil {
 		return nil
 	}
-	if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stop postgres: %w", err)
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-timer.C:
-		return errors.Join(errors.New("postgres does not stop"), process.Kill())
-	}
+	return process.End(signal, patience)
 }
 
 func freePort(ctx context.Context) (int, error) {
