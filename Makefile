@@ -27,7 +27,7 @@ SQLITE_SEEDS ?= 2000
 # empty is another one each time. A failure says how to repeat its round.
 ROUNDS ?= 12
 SEED ?=
-# Arguments of `make demo`, for example ARGS=--once.
+# Arguments of `make demo`, for example ARGS="--replicas 3 --once".
 ARGS ?=
 
 .PHONY: help

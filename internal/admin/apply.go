@@ -76,9 +76,19 @@ var applied = []string{KindProvider, KindModel, KindPlan, KindKey, KindBudget, K
 // When nothing differs nothing is written.
 func (s *Service) Apply(ctx context.Context, actor string, declared []Declared, file string) (ApplyAnswer, error) {
 	var err error
+	found := ""
 	for range maxAttempts {
 		var out ApplyAnswer
-		if out, err = s.applyOnce(ctx, actor, declared, file); !errors.Is(err, store.ErrConflict) {
+		out, err = s.applyOnce(ctx, actor, declared, file)
+		var problems document.Problems
+		switch {
+		case errors.Is(err, store.ErrConflict):
+			found = ""
+		case errors.As(err, &problems) && problems.Error() != found:
+			// Another process may have written between two readings of the plan: a
+			// problem that is one is found again.
+			found = problems.Error()
+		default:
 			return out, err
 		}
 	}

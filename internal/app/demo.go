@@ -3,34 +3,28 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/internal/admin"
-	"github.com/weirhq/weir/internal/admin/client"
-	"github.com/weirhq/weir/internal/admit"
-	"github.com/weirhq/weir/internal/money"
 	"github.com/weirhq/weir/internal/simulator"
 )
 
 // Bounds and defaults of a demonstration.
 const (
 	demoRequests    = 72
-	demoMaxRequests = 1_000 // the simulator keeps its log of so many
+	demoMaxRequests = 1_000
 	demoParallel    = 8
 	demoMaxParallel = 64
+	demoMaxReplicas = 8
+	demoEach        = 4 // requests at once for each of several gateways
 	demoMaxAnswer   = 1 << 20
 	demoTimeout     = 30 * time.Second // of one request, and of the end
 )
@@ -39,7 +33,8 @@ const (
 // the figures that demoConfig writes as "2.5" and "10".
 const (
 	demoModel       = "demo"
-	demoCapUSD      = "0.05"
+	demoCapUSD      = "0.05" // of a single gateway
+	demoBudgetUSD   = "0.12" // of several
 	demoInputNanos  = 2_500_000_000
 	demoOutputNanos = 10_000_000_000
 	demoCredential  = "simulated-provider-credential"
@@ -59,23 +54,17 @@ models:
 // DemoOptions of a demonstration; zero values are its defaults.
 type DemoOptions struct {
 	Requests, Parallel int
-	Once               bool // end by itself
-	Stdout             io.Writer
-	Live, Color        bool // Stdout is a terminal: lines are redrawn in place
-}
-
-// DemoRun is what a demonstration found.
-type DemoRun struct {
-	Charged, Refused int
-	// Ledger is the sum of the charges, Bill the simulated provider's tokens at
-	// their prices: nano-dollars.
-	Ledger, Bill money.Nanos
-	// Late requests were sent after their key's first refusal, and admitted.
-	Late int
-	// Differences is how many figures `verify` found wrong.
-	Differences int
-	// Balanced: the cap refused, none was late, and the books agree.
-	Balanced bool
+	// Replicas are gateways that share one PostgreSQL, one of which is killed. One
+	// or none is a gateway on SQLite.
+	Replicas int
+	// Store is the address of a PostgreSQL database that holds nothing, for
+	// replicas; empty: a server is brought up for them.
+	Store string
+	// Program is this program's file, which replicas are started from.
+	Program     string
+	Once        bool // end by itself
+	Stdout      io.Writer
+	Live, Color bool // Stdout is a terminal: lines are redrawn in place
 }
 
 // demo is one demonstration.
@@ -83,50 +72,62 @@ type demo struct {
 	DemoOptions
 	view     *demoView
 	provider *simulator.Server
-	server   *Server
+	server   *Server    // the single gateway
+	fleet    *demoFleet // several
 	admin    *demoAdmin
 	client   *http.Client
 	began    time.Time
+	folder   string
 	config   string
+	limitUSD string
 	keys     map[string]string // secrets by name
 
 	mu       sync.Mutex
-	running  int
+	gateways []*demoGateway
+	sent     int // requests that were begun
 	answers  []demoAnswer
 	refusals int
 	first    *demoAnswer // refused first
 	late     int
+	killed   *demoGateway
+}
+
+// demoGateway is one gateway and what became of the requests that it was sent.
+type demoGateway struct {
+	name, base                string
+	down                      bool
+	ok, refused, cut, running int
 }
 
 // Demo starts a simulated provider and a gateway on free ports, sends a volley
-// of concurrent requests of two keys, one of them with a small day cap, shows
-// what became of them and whether the books balance to the nano-dollar, and then
-// stays up until ctx ends, unless it is to run once. What it made is removed.
+// of concurrent requests of two keys, one of them with a small limit, shows what
+// became of them and whether the books balance to the nano-dollar, and then stays
+// up until ctx ends, unless it is to run once. What it made is removed.
+//
+// Several gateways are processes on one PostgreSQL. One of them is killed in the
+// middle of the volley and started again after it.
 func Demo(ctx context.Context, o DemoOptions) (run *DemoRun, err error) {
-	if o.Requests == 0 {
-		o.Requests = demoRequests
-	}
-	if o.Parallel == 0 {
-		o.Parallel = demoParallel
-	}
-	if o.Requests < 8 || o.Requests > demoMaxRequests || o.Parallel < 1 || o.Parallel > demoMaxParallel {
-		return nil, fmt.Errorf("a demonstration has 8 to %d requests, 1 to %d at once", demoMaxRequests, demoMaxParallel)
+	if err := o.defaults(); err != nil {
+		return nil, err
 	}
 	folder, err := os.MkdirTemp("", "weir-demo-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the demonstration: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	d := &demo{DemoOptions: o, view: newDemoView(o), began: time.Now(), config: filepath.Join(folder, "weir.yaml"), keys: map[string]string{}}
+	d := &demo{
+		DemoOptions: o, began: time.Now(), folder: folder, config: filepath.Join(folder, "weir.yaml"),
+		limitUSD: demoCapUSD, keys: map[string]string{},
+	}
+	if o.Replicas > 1 {
+		d.limitUSD = demoBudgetUSD
+	}
+	d.view = newDemoView(o, d.limitUSD)
 	defer func() { err = errors.Join(err, d.stop(ctx)) }()
-	if err := d.start(ctx, folder); err != nil {
-		return nil, err
-	}
-	if err := d.makeKeys(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.volley(ctx); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{d.start, d.makeKeys, d.volley, d.recover} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if run, err = d.audit(ctx); err != nil {
 		return nil, err
@@ -139,40 +140,111 @@ func Demo(ctx context.Context, o DemoOptions) (run *DemoRun, err error) {
 	return run, nil
 }
 
-// start starts the provider and the gateway.
-func (d *demo) start(ctx context.Context, folder string) error {
-	d.view.title()
+func (o *DemoOptions) defaults() error {
+	if o.Requests == 0 {
+		o.Requests = demoRequests
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	if o.Parallel == 0 {
+		o.Parallel = demoParallel
+		if o.Replicas > 1 {
+			o.Parallel = demoEach * o.Replicas
+		}
+	}
+	switch {
+	case o.Requests < 8 || o.Requests > demoMaxRequests || o.Parallel < 1 || o.Parallel > demoMaxParallel:
+		return fmt.Errorf("a demonstration has 8 to %d requests, 1 to %d at once", demoMaxRequests, demoMaxParallel)
+	case o.Replicas < 1 || o.Replicas > demoMaxReplicas:
+		return fmt.Errorf("a demonstration has 1 to %d replicas", demoMaxReplicas)
+	case o.Replicas == 1 && o.Store != "":
+		return errors.New("a demonstration on PostgreSQL is one of several gateways: say --replicas 3")
+	}
+	return nil
+}
+
+// start starts the provider and the gateways.
+func (d *demo) start(ctx context.Context) error {
+	d.view.title(d.Replicas)
 	phase := time.Now()
-	d.provider = simulator.New(simulator.Options{Keys: []string{demoCredential}, Script: demoScript})
+	d.provider = simulator.New(simulator.Options{Keys: []string{demoCredential}, Script: demoScript, KeptRequests: 2 * demoMaxRequests})
 	if err := d.provider.Start(); err != nil {
 		return err
 	}
 	d.view.fact("provider", "simulated, "+d.provider.URL()+"/v1", time.Since(phase))
+	d.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: d.Parallel}, Timeout: demoTimeout}
+	if d.Replicas > 1 {
+		return d.startFleet(ctx)
+	}
+	return d.startSingle(ctx)
+}
 
-	phase = time.Now()
-	text := fmt.Sprintf(demoConfig, "sqlite:"+filepath.Join(folder, "weir.db"), d.provider.URL()+"/v1", demoCredential, demoModel)
+// configure writes the configuration of every gateway.
+func (d *demo) configure(store string) error {
+	text := fmt.Sprintf(demoConfig, store, d.provider.URL()+"/v1", demoCredential, demoModel)
 	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write the demonstration's configuration: %w", err)
 	}
-	options := Options{ConfigPath: d.config, Env: noEnv, Stdout: io.Discard, Stderr: io.Discard, LogLevel: "error"}
-	server, err := Start(ctx, options)
+	return nil
+}
+
+func (d *demo) startSingle(ctx context.Context) error {
+	phase := time.Now()
+	if err := d.configure("sqlite:" + filepath.Join(d.folder, "weir.db")); err != nil {
+		return err
+	}
+	server, err := Start(ctx, d.options())
 	if err != nil {
 		return fmt.Errorf("start the gateway: %w", err)
 	}
 	d.server = server
-	if d.admin, err = connectDemo(ctx, options); err != nil {
+	d.gateways = []*demoGateway{{name: "weir", base: "http://" + server.Addr()}}
+	if d.admin, err = connectDemo(ctx, d.options()); err != nil {
 		return err
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: d.Parallel}
-	d.client = &http.Client{Transport: transport, Timeout: demoTimeout}
 	d.view.fact("gateway", d.base()+", embedded SQLite, every commit synced", time.Since(phase))
 	return nil
+}
+
+// startFleet starts the gateways that share a PostgreSQL.
+func (d *demo) startFleet(ctx context.Context) error {
+	phase := time.Now()
+	var err error
+	if d.fleet, err = newDemoFleet(ctx, d.DemoOptions, d.folder, d.config); err != nil {
+		return err
+	}
+	d.view.fact("store", d.fleet.described, time.Since(phase))
+	phase = time.Now()
+	if err := d.configure(d.fleet.store); err != nil {
+		return err
+	}
+	addresses, err := d.fleet.start(ctx)
+	if err != nil {
+		return err
+	}
+	for i, address := range addresses {
+		d.gateways = append(d.gateways, &demoGateway{name: demoName(i), base: "http://" + address})
+	}
+	if d.admin, err = connectDemo(ctx, d.options()); err != nil {
+		return err
+	}
+	d.view.fact("gateways", fmt.Sprintf("%s to %s, a process each, sharing the store alone", demoName(0), demoName(d.Replicas-1)), time.Since(phase))
+	return nil
+}
+
+func demoName(i int) string { return "weir-" + strconv.Itoa(i+1) }
+
+// options lead to the first gateway.
+func (d *demo) options() Options {
+	return Options{ConfigPath: d.config, Env: noEnv, Stdout: io.Discard, Stderr: io.Discard, LogLevel: "error"}
 }
 
 // noEnv: a demonstration is the same whatever the environment holds.
 func noEnv(string) (string, bool) { return "", false }
 
-func (d *demo) base() string { return "http://" + d.server.Addr() }
+// base is the address of the first gateway, which is never killed.
+func (d *demo) base() string { return d.gateways[0].base }
 
 // stop ends what was started, in reverse. The ends are bounded.
 func (d *demo) stop(ctx context.Context) error {
@@ -188,6 +260,9 @@ func (d *demo) stop(ctx context.Context) error {
 	if d.server != nil {
 		all = append(all, d.server.Stop(ctx))
 	}
+	if d.fleet != nil {
+		all = append(all, d.fleet.stop(ctx))
+	}
 	if d.provider != nil {
 		all = append(all, d.provider.Stop(ctx))
 	}
@@ -197,17 +272,29 @@ func (d *demo) stop(ctx context.Context) error {
 	return nil
 }
 
-// makeKeys makes the two keys.
+// makeKeys makes the two keys and the limit of one of them: a day cap for a single
+// gateway, a hard budget for several.
 func (d *demo) makeKeys(ctx context.Context) error {
 	phase := time.Now()
-	for _, key := range []struct{ name, dayCap string }{{demoCapped, demoCapUSD}, {demoFree, ""}} {
+	dayCap := ""
+	if d.fleet == nil {
+		dayCap = d.limitUSD
+	}
+	for _, key := range []struct{ name, dayCap string }{{demoCapped, dayCap}, {demoFree, ""}} {
 		secret, err := d.admin.createKey(ctx, key.name, key.dayCap)
 		if err != nil {
 			return fmt.Errorf("make key %s: %w", key.name, err)
 		}
 		d.keys[key.name] = secret
 	}
-	d.view.fact("keys", demoCapped+" may spend $"+demoCapUSD+" a day, "+demoFree+" has no cap", time.Since(phase))
+	text := demoCapped + " may spend $" + d.limitUSD + " a day, " + demoFree + " has no cap"
+	if d.fleet != nil {
+		if err := d.admin.createBudget(ctx, demoCapped, d.limitUSD); err != nil {
+			return fmt.Errorf("make the budget of %s: %w", demoCapped, err)
+		}
+		text = demoCapped + " has a budget of $" + d.limitUSD + " a day, " + demoFree + " has none"
+	}
+	d.view.fact("keys", text, time.Since(phase))
 	return nil
 }
 
@@ -218,269 +305,4 @@ func demoScript(r simulator.Request) simulator.Behaviour {
 	b.Latency = time.Duration(250+r.TextBytes*37%400) * time.Millisecond
 	b.Output = simulator.Exactly(120 + r.TextBytes*53%230)
 	return b
-}
-
-// billNanos prices the simulated provider's bill apart from everything that the
-// gateway computed: tokens times prices, each request rounded up once (MON-2).
-func billNanos(bill simulator.Bill) money.Nanos {
-	sum := new(big.Int)
-	for _, e := range bill.Log {
-		cost := new(big.Int).Mul(big.NewInt(e.Input), big.NewInt(demoInputNanos))
-		cost.Add(cost, new(big.Int).Mul(big.NewInt(e.Output), big.NewInt(demoOutputNanos)))
-		cost.Add(cost, big.NewInt(999_999))
-		sum.Add(sum, cost.Div(cost, big.NewInt(1_000_000)))
-	}
-	return money.Nanos(sum.Int64()) // bounded: demoMaxRequests of a few cents
-}
-
-// demoAnswer is what became of one request.
-type demoAnswer struct {
-	number                   int
-	key                      string
-	status                   int
-	code, message, requestID string
-	// late: it was sent after its key's first refusal had arrived.
-	late bool
-}
-
-// volley sends the requests, several at once, every fourth of them by the key
-// that has no cap, half of each key's as streams, and shows how spend fills the
-// cap meanwhile. It ends early when a request fails in a way that no limit explains.
-func (d *demo) volley(ctx context.Context) error {
-	phase := time.Now()
-	d.view.volley(d.Requests, d.Parallel)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	numbers := make(chan int)
-	var senders sync.WaitGroup
-	for range d.Parallel {
-		senders.Go(func() {
-			for number := range numbers {
-				if err := d.send(ctx, number); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	watched := make(chan struct{})
-	watching, unwatch := context.WithCancel(ctx)
-	go func() { defer close(watched); d.watch(watching) }()
-	for number := 1; number <= d.Requests && ctx.Err() == nil; number++ {
-		select {
-		case numbers <- number:
-		case <-ctx.Done():
-		}
-	}
-	close(numbers)
-	senders.Wait()
-	unwatch()
-	<-watched
-	if err := context.Cause(ctx); err != nil {
-		d.view.release()
-		return err
-	}
-	state, err := d.state(ctx)
-	if err != nil {
-		return err
-	}
-	d.view.settled(state, d.late, time.Since(phase))
-	return nil
-}
-
-// send sends one request, as any client would, and reads its answer to the end.
-func (d *demo) send(ctx context.Context, number int) error {
-	a := demoAnswer{number: number, key: demoCapped}
-	if number%4 == 0 {
-		a.key = demoFree
-	}
-	body, err := demoBody(number)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.running++
-	a.late = a.key == demoCapped && d.first != nil
-	d.mu.Unlock()
-	err = d.exchange(ctx, body, &a)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.running--
-	if err != nil {
-		return err
-	}
-	d.answers = append(d.answers, a)
-	switch {
-	case a.status == http.StatusOK && a.late:
-		d.late++
-	case a.status == http.StatusOK:
-	case a.key == demoCapped && a.status == http.StatusPaymentRequired:
-		d.refusals++
-		if d.first == nil {
-			d.first = &a
-		}
-	default:
-		return fmt.Errorf("request %d of %s was answered %d %s: %s", number, a.key, a.status, a.code, a.message)
-	}
-	return nil
-}
-
-func demoBody(number int) ([]byte, error) {
-	text := "Tell me something about the number " + strconv.Itoa(number) + strings.Repeat(", and more", number%7) + "."
-	body := map[string]any{
-		"model": demoModel, "max_tokens": 400, "messages": []map[string]string{{"role": "user", "content": text}},
-	}
-	if number%8 < 4 {
-		body["stream"] = true
-	}
-	return json.Marshal(body)
-}
-
-// exchange is one HTTP exchange; a names who asks and takes the answer.
-func (d *demo) exchange(ctx context.Context, body []byte, a *demoAnswer) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.base()+"/v1/chat/completions", bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("make request %d: %w", a.number, err)
-	}
-	request.Header.Set("Authorization", "Bearer "+d.keys[a.key])
-	request.Header.Set("Content-Type", "application/json")
-	response, err := d.client.Do(request)
-	if err != nil {
-		return fmt.Errorf("send request %d: %w", a.number, err)
-	}
-	defer func() { _ = response.Body.Close() }() // it was read, or nobody wants it
-	answer, err := io.ReadAll(io.LimitReader(response.Body, demoMaxAnswer))
-	if err != nil {
-		return fmt.Errorf("read the answer to request %d: %w", a.number, err)
-	}
-	a.status, a.requestID = response.StatusCode, response.Header.Get("X-Weir-Request-Id")
-	if a.status == http.StatusOK {
-		return nil
-	}
-	var refused struct {
-		Error struct{ Code, Message string } `json:"error"`
-	}
-	if err := json.Unmarshal(answer, &refused); err != nil {
-		return fmt.Errorf("request %d was answered %d without an error object: %w", a.number, a.status, err)
-	}
-	a.code, a.message = refused.Error.Code, refused.Error.Message
-	return nil
-}
-
-// watch draws the state until ctx ends.
-func (d *demo) watch(ctx context.Context) {
-	ticker := time.NewTicker(demoFrame)
-	defer ticker.Stop()
-	for {
-		if state, err := d.state(ctx); err == nil {
-			d.view.frame(state)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// state asks for both keys' use as their holders can: `GET /v1/key` (KEY-8).
-func (d *demo) state(ctx context.Context) (s demoState, err error) {
-	if s.capped, err = d.keyState(ctx, demoCapped); err != nil {
-		return s, err
-	}
-	if s.free, err = d.keyState(ctx, demoFree); err != nil {
-		return s, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s.running, s.refused = d.running, d.refusals
-	for _, a := range d.answers {
-		switch {
-		case a.status != http.StatusOK:
-		case a.key == demoFree:
-			s.freeAnswered++
-		default:
-			s.answered++
-		}
-	}
-	return s, nil
-}
-
-func (d *demo) keyState(ctx context.Context, name string) (view admit.KeyView, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base()+"/v1/key", http.NoBody)
-	if err != nil {
-		return view, fmt.Errorf("ask for the key's state: %w", err)
-	}
-	request.Header.Set("Authorization", "Bearer "+d.keys[name])
-	response, err := d.client.Do(request)
-	if err != nil {
-		return view, fmt.Errorf("ask for the key's state: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }() // it was read, or nobody wants it
-	if response.StatusCode != http.StatusOK {
-		return view, fmt.Errorf("ask for the key's state: status %d", response.StatusCode)
-	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, demoMaxAnswer)).Decode(&view); err != nil {
-		return view, fmt.Errorf("read the key's state: %w", err)
-	}
-	return view, nil
-}
-
-// audit holds what the gateway booked against what the provider served.
-func (d *demo) audit(ctx context.Context) (*DemoRun, error) {
-	if d.first != nil {
-		d.view.heading("The first refusal")
-		explained, err := d.admin.RequestShow(ctx, admin.RequestShowRequest{ID: d.first.requestID})
-		if err != nil {
-			return nil, fmt.Errorf("explain the refusal: %w", err)
-		}
-		d.view.refusal(d.first, &explained)
-	}
-	phase := time.Now()
-	usage, err := d.admin.Usage(ctx, admin.UsageRequest{By: "key"})
-	if err != nil {
-		return nil, fmt.Errorf("ask for the usage: %w", err)
-	}
-	ledger, err := money.ParseSignedUSD(usage.Total.Spend)
-	if err != nil {
-		return nil, fmt.Errorf("read the usage: %w", err)
-	}
-	bill := d.provider.Bill()
-	run := &DemoRun{Charged: int(usage.Total.Requests), Refused: d.refusals, Ledger: ledger, Bill: billNanos(bill), Late: d.late}
-	verified, err := d.admin.Verify(ctx, admin.VerifyRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("verify the books: %w", err)
-	}
-	run.Differences = len(verified.Differences)
-	run.Balanced = d.first != nil && run.Late == 0 && run.Ledger == run.Bill && run.Differences == 0 && verified.Balanced &&
-		int64(run.Charged) == bill.Requests && run.Charged+run.Refused == d.Requests
-	d.view.books(run, &bill, &verified, time.Since(phase))
-	d.view.verdict(run, time.Since(d.began))
-	return run, nil
-}
-
-// demoAdmin is the admin API, reached as the command line reaches it.
-type demoAdmin struct {
-	*client.Client
-	close func() error
-}
-
-func connectDemo(ctx context.Context, o Options) (*demoAdmin, error) {
-	transport, closeFn, err := Connect(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("reach the admin API: %w", err)
-	}
-	return &demoAdmin{client.New(client.Options{Transport: transport}), closeFn}, nil
-}
-
-// createKey makes a key and returns its secret; dayCap "" is none.
-func (a *demoAdmin) createKey(ctx context.Context, name, dayCap string) (secret string, err error) {
-	body := admin.KeyFields{Name: admin.Some(name)}
-	if dayCap != "" {
-		body.Caps = admin.Some(admin.CapFields{Day: admin.Some(dayCap)})
-	}
-	key, err := a.KeyCreate(ctx, admin.KeyCreateRequest{Body: body})
-	if err != nil {
-		return "", err
-	}
-	return key.Secret, nil
 }

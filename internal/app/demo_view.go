@@ -25,7 +25,7 @@ const (
 	demoColumn = 62
 	demoWrap   = 66
 	clearToEnd = "\x1b[J"
-	upTwoLines = "\x1b[2F"
+	upLines    = "\x1b[%dF"
 	hideCursor = "\x1b[?25l"
 	showCursor = "\x1b[?25h"
 	plainSteps = 5 // lines that show the fill where nothing can be redrawn
@@ -45,11 +45,13 @@ const (
 // watcher draws while the volley runs.
 type demoView struct {
 	live, color bool
+	fleet       bool
+	capUSD      string
 	cap         money.Nanos
 
 	mu    sync.Mutex
 	out   io.Writer
-	drawn bool // two lines stand that the next frame draws over
+	drawn int // lines that the next frame draws over
 	step  int64
 }
 
@@ -58,25 +60,37 @@ type demoState struct {
 	capped, free               admit.KeyView
 	running, answered, refused int
 	freeAnswered               int
+	gateways                   []demoGateway
 }
 
-// spent is the key's own spend of the day, a decimal string of dollars: the
-// limits in its view begin with those of the workspace.
-func spent(view admit.KeyView) string {
+// spent and held are the key's own of the day, decimal strings of dollars: the
+// limits in its view begin with those of the workspace. The one that bounds it
+// counts, if one does.
+func spent(view admit.KeyView) string { return ownSpend(view).Used }
+
+func held(view admit.KeyView) string { return ownSpend(view).Held }
+
+func ownSpend(view admit.KeyView) admit.LimitView {
+	own := admit.LimitView{Used: "0", Held: "0"}
 	for _, l := range view.Limits {
-		if l.Scope == "key" && l.Metric == "spend" {
-			return l.Used
+		if l.Scope == "key" && l.Metric == "spend" && (own.ID == "" || l.Amount != "") {
+			own = l
 		}
 	}
-	return "0"
+	return own
 }
 
-func newDemoView(o DemoOptions) *demoView {
-	limit, err := money.ParseUSD(demoCapUSD)
+// amount reads a figure of the gateway's; one that cannot be read shows as nothing.
+func amount(dollars string) money.Nanos {
+	n, err := money.ParseSignedUSD(dollars)
 	if err != nil {
-		limit = money.Dollar
+		return 0
 	}
-	return &demoView{live: o.Live, color: o.Color, cap: limit, out: o.Stdout}
+	return n
+}
+
+func newDemoView(o DemoOptions, capUSD string) *demoView {
+	return &demoView{live: o.Live, color: o.Color, fleet: o.Replicas > 1, capUSD: capUSD, cap: amount(capUSD), out: o.Stdout}
 }
 
 func (v *demoView) in(t tone, text string) string {
@@ -89,8 +103,12 @@ func (v *demoView) in(t tone, text string) string {
 // print writes what nobody can be told has failed.
 func (v *demoView) print(format string, args ...any) { _, _ = fmt.Fprintf(v.out, format, args...) }
 
-func (v *demoView) title() {
-	v.print("\n%s  a cap that holds, and books that balance\n", v.in(bold, "weir demo"))
+func (v *demoView) title(replicas int) {
+	text := "a cap that holds, and books that balance"
+	if v.fleet {
+		text = fmt.Sprintf("one budget on %d gateways, one of which is killed, and books that balance", replicas)
+	}
+	v.print("\n%s  %s\n", v.in(bold, "weir demo"), text)
 }
 
 func (v *demoView) heading(text string) { v.print("\n%s\n", v.in(bold, text)) }
@@ -121,20 +139,33 @@ func (v *demoView) frame(s demoState) {
 		v.draw(s)
 		return
 	}
-	if step := int64(v.spent(s)) * plainSteps / int64(v.cap); step > v.step && step <= plainSteps {
+	if step := int64(amount(spent(s.capped))) * plainSteps / int64(v.cap); step > v.step && step <= plainSteps {
 		v.step = step
-		v.print("%s\n", v.cappedLine(s))
+		v.print("%s\n", v.lines(s)[0])
 	}
 }
 
-// draw draws the two lines of a moment over those of the last.
+// draw draws the lines of a moment over those of the last.
 func (v *demoView) draw(s demoState) {
-	back := ""
-	if v.drawn {
-		back = upTwoLines + clearToEnd
+	v.erase()
+	lines := v.lines(s)
+	v.drawn = len(lines)
+	v.print("%s\n", strings.Join(lines, "\n"))
+}
+
+// erase takes back the lines of the last moment.
+func (v *demoView) erase() {
+	if v.drawn > 0 {
+		v.print(upLines+clearToEnd, v.drawn)
 	}
-	v.drawn = true
-	v.print("%s%s\n%s\n", back, v.cappedLine(s), v.freeLine(s))
+	v.drawn = 0
+}
+
+func (v *demoView) lines(s demoState) []string {
+	if v.fleet {
+		return v.fleetLines(s)
+	}
+	return []string{v.cappedLine(s), v.freeLine(s)}
 }
 
 // settled draws the last moment, for good.
@@ -145,7 +176,9 @@ func (v *demoView) settled(s demoState, late int, took time.Duration) {
 	v.show()
 	switch {
 	case s.refused == 0:
-		v.fact("", "the cap was not reached", took)
+		v.fact("", "the limit was not reached", took)
+	case v.fleet:
+		v.fact("", "a budget counts what runs at its worst case: nothing passes it", took)
 	case late > 0:
 		v.fact("", v.in(red, fmt.Sprintf("%d requests were admitted after a refusal", late)), took)
 	default:
@@ -165,26 +198,18 @@ func (v *demoView) show() {
 	if v.live {
 		v.print("%s", showCursor)
 	}
-	v.drawn = false
-}
-
-func (v *demoView) spent(s demoState) money.Nanos {
-	n, err := money.ParseSignedUSD(spent(s.capped))
-	if err != nil {
-		return 0
-	}
-	return n
+	v.drawn = 0
 }
 
 func (v *demoView) cappedLine(s demoState) string {
-	at := v.spent(s)
+	at := amount(spent(s.capped))
 	filled := int(min(int64(at)*demoBar/int64(v.cap), demoBar))
 	color := green
 	if at >= v.cap {
 		color = red
 	}
 	bar := v.in(color, strings.Repeat("█", filled)) + v.in(dim, strings.Repeat("░", demoBar-filled))
-	return fmt.Sprintf("  %-*s%s %s of $%s  %2d ok %s", demoLabel, demoCapped, bar, short(at), demoCapUSD, s.answered, v.refused(s.refused))
+	return fmt.Sprintf("  %-*s%s %s of $%s  %2d ok %s", demoLabel, demoCapped, bar, short(at), v.capUSD, s.answered, v.refused(s.refused))
 }
 
 func (v *demoView) refused(n int) string {
@@ -196,15 +221,12 @@ func (v *demoView) refused(n int) string {
 }
 
 func (v *demoView) freeLine(s demoState) string {
-	at, err := money.ParseSignedUSD(spent(s.free))
-	if err != nil {
-		at = 0
-	}
+	at := amount(spent(s.free))
 	note := "no cap"
 	if s.running > 0 {
 		note = fmt.Sprintf("no cap; %d requests running", s.running)
 	}
-	return fmt.Sprintf("  %-*s%-*s %s%s %2d ok", demoLabel, demoFree, demoBar, note, short(at), strings.Repeat(" ", len(" of $ ")+len(demoCapUSD)), s.freeAnswered)
+	return fmt.Sprintf("  %-*s%-*s %s%s %2d ok", demoLabel, demoFree, demoBar, note, short(at), strings.Repeat(" ", len(" of $ ")+len(v.capUSD)), s.freeAnswered)
 }
 
 // short is an amount to the ten-thousandth of a dollar, cut: the exact sums
@@ -234,16 +256,22 @@ func wrap(text string, width int) []string {
 // invite says how to go on.
 func (v *demoView) invite(d *demo) {
 	v.heading("It stays up: try it (Ctrl-C ends)")
-	v.print(`
+	for _, g := range d.gateways {
+		v.print(`
   curl %[1]s/v1/chat/completions \
     -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' \
     -d '{"model": "%[3]s", "messages": [{"role": "user", "content": "Hello"}]}'
-
-`, d.base(), d.keys[demoFree], demoModel)
+`, g.base, d.keys[demoFree], demoModel)
+	}
+	v.print("\n")
 	v.more("base URL", d.base()+"/v1")
 	v.more("API key", d.keys[demoFree]+"  ("+demoFree+")")
 	v.more("", d.keys[demoCapped]+"  ("+demoCapped+", refused until midnight UTC)")
 	v.more("commands", "weir usage -c "+d.config)
+	if v.fleet {
+		v.more("", "weir replicas list -c "+d.config)
+		v.more("", fmt.Sprintf("kill -9 %d, and then: weir replicas forget ID -c %s", d.fleet.pid(d.Replicas-1), d.config))
+	}
 	if d.first != nil {
 		v.more("", "weir explain "+d.first.requestID+" -c "+d.config)
 	}
@@ -252,7 +280,11 @@ func (v *demoView) invite(d *demo) {
 
 // refusal shows which request was refused first, why, and what its checks saw.
 func (v *demoView) refusal(a *demoAnswer, explained *admin.RequestAnswer) {
-	v.more("request", fmt.Sprintf("number %d, of %s: %s", a.number, a.key, v.in(red, fmt.Sprintf("%d %s", a.status, a.code))))
+	where := ""
+	if v.fleet {
+		where = ", on " + a.gateway.name
+	}
+	v.more("request", fmt.Sprintf("number %d, of %s%s: %s", a.number, a.key, where, v.in(red, fmt.Sprintf("%d %s", a.status, a.code))))
 	for i, text := range wrap(a.message, demoWrap) {
 		name := ""
 		if i == 0 {
@@ -291,16 +323,23 @@ func seen(sign, figure string) string {
 func (v *demoView) books(run *DemoRun, bill *simulator.Bill, verified *admin.VerifyAnswer, took time.Duration) {
 	v.heading("The books")
 	width := max(len(run.Ledger.String()), len(run.Bill.String()))
-	v.more("ledger", fmt.Sprintf("$%-*s  %d requests charged, %d refused and charged nothing", width, run.Ledger, run.Charged, run.Refused))
+	v.more("ledger", fmt.Sprintf("$%-*s  %d requests charged, %d refused and charged nothing", width, run.Ledger, run.Charged-run.Swept, run.Refused))
 	v.more("bill", fmt.Sprintf("$%-*s  %d requests served: %d + %d tokens, at their prices", width, run.Bill, bill.Requests, bill.Input, bill.Output))
 	v.more("difference", fmt.Sprintf("%d nano-dollars", int64(run.Ledger-run.Bill)))
+	if run.Swept > 0 {
+		v.more("swept", fmt.Sprintf("$%-*s  %d of those charged at their worst case; the bill: $%s", width, run.SweptLedger, run.Swept, run.SweptBill))
+	}
 	v.fact("verify", fmt.Sprintf("%d counters recomputed from %d events, %d differ", verified.Counts.Counters, verified.Counts.Events, run.Differences), took)
 }
 
 func (v *demoView) verdict(run *DemoRun, took time.Duration) {
 	v.print("\n")
 	if run.Balanced {
-		v.print("%s\n", v.in(green, fmt.Sprintf("The cap held and the books balance to the nano-dollar, %.1f s after the start.", took.Seconds())))
+		limit := "cap"
+		if v.fleet {
+			limit = "budget"
+		}
+		v.print("%s\n", v.in(green, fmt.Sprintf("The %s held and the books balance to the nano-dollar, %.1f s after the start.", limit, took.Seconds())))
 		return
 	}
 	reasons := []string{}
@@ -309,7 +348,10 @@ func (v *demoView) verdict(run *DemoRun, took time.Duration) {
 		text  string
 	}{
 		{run.Refused == 0, "nothing was refused: send more requests"},
+		{run.Spared, "no gateway had enough to do to be killed: send more requests"},
 		{run.Late > 0, fmt.Sprintf("%d requests were admitted after a refusal", run.Late)},
+		{run.Over, "the budget was passed"},
+		{run.Wrong > 0, fmt.Sprintf("%d requests are charged something else than they cost", run.Wrong)},
 		{run.Ledger != run.Bill, "ledger and bill differ"},
 		{run.Differences > 0, "counters and events differ"},
 	} {
