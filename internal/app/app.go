@@ -48,6 +48,15 @@ type hooks struct {
 	settle time.Duration
 	// migrations are those of another version of this program.
 	migrations fs.FS
+	// database is the clock of a shared store; nil: Options.Clock.
+	database clock.Clock
+}
+
+func (o *Options) databaseClock() clock.Clock {
+	if o.hooks.database != nil {
+		return o.hooks.database
+	}
+	return o.Clock
 }
 
 // Server is a running program.
@@ -137,6 +146,7 @@ func (s *Server) build() {
 	metrics := observe.NewMetrics(Version(), observe.Sources{
 		StoreUp: s.core.teller.Healthy, Spooled: s.core.inSpool, Unspooled: s.core.unspooled.Load,
 		RetainedFrom: s.core.retained.until.Load, Dropped: s.core.retained.rows.Load,
+		ClockOffset: s.core.clockOffset, FileDiffers: s.core.fileDiffers,
 	})
 	s.core.metrics = metrics
 	s.transports = gateway.NewTransports()
@@ -149,7 +159,7 @@ func (s *Server) build() {
 		Observer: metrics, Log: s.log, Chat: chat, Process: s.core.process,
 		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
 		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.writeTimeout(),
-		Local: localLimit(s.file.Process.LocalRateLimit),
+		Local: localLimit(s.file.Process.LocalRateLimit), Remarks: s.core.remarks,
 	})
 }
 

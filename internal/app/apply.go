@@ -24,10 +24,12 @@ func (s *Server) apply(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
+	mark := fingerprint(declared)
 	did, err := s.core.admin.Apply(ctx, "file", declared, file.Name)
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", file.Name, err)
 	}
+	s.core.tellApplied(ctx, mark)
 	if did.Any() {
 		s.log.Info("configuration applied", "file", file.Name, "created", len(did.Created), "changed", len(did.Changed),
 			"renamed", len(did.Renamed), "rotated", len(did.Rotated), "revived", len(did.Revived), "retired", len(did.Retired))

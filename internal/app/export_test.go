@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
@@ -30,6 +31,9 @@ func (s *Server) Routes() []gateway.Route { return s.gateway.Routes() }
 
 // SettleWithin bounds how long a stop waits for the store.
 func (o *Options) SettleWithin(d time.Duration) { o.hooks.settle = d }
+
+// WithDatabaseClock gives a shared store another clock than the process's.
+func (o *Options) WithDatabaseClock(c clock.Clock) { o.hooks.database = c }
 
 // Idly keeps the background work from doing anything by itself.
 func (o *Options) Idly() { o.hooks.every = time.Hour }
@@ -104,8 +108,8 @@ func (s *Server) Silence() {
 	}
 }
 
-// ReleaseDead gives back the slots of dead processes now.
-func (s *Server) ReleaseDead(ctx context.Context) error { return s.core.releaseDead(ctx) }
+// Look looks at the other processes now.
+func (s *Server) Look(ctx context.Context) error { return s.core.look(ctx) }
 
 // Process is the program's name among those that share its store.
 func (s *Server) Process() string { return s.core.process }

@@ -104,6 +104,6 @@ func postgresOptions(file *config.File, o Options) postgres.Options {
 		Connections: int(p.Postgres.Connections), Reporting: int(p.Postgres.ReportingConnections),
 		LockTimeout: micros(p.Postgres.LockTimeoutMicros), BatchTimeout: micros(p.Postgres.BatchTimeoutMicros),
 		EarlyRelease: p.Postgres.EarlyRelease, MigrateByHand: p.Postgres.Migrate == config.MigrateManual,
-		Migrations: o.hooks.migrations, Clock: o.Clock, AcceptClock: o.AcceptClock,
+		Migrations: o.hooks.migrations, Clock: o.databaseClock(), Local: o.Clock, AcceptClock: o.AcceptClock,
 	}
 }

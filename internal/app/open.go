@@ -88,7 +88,8 @@ func (c *core) openPostgres(ctx context.Context, file *config.File, o Options, s
 	if err != nil {
 		return fmt.Errorf("open the store %s: %w", p.StoreName(), err)
 	}
-	c.book, c.shared.book = b, b
+	// The store's time decides, whatever this process's clock says (ENGINE 7).
+	c.book, c.shared.book, c.clock = b, b, storeClock{b}
 	if !serving {
 		return nil
 	}
@@ -117,7 +118,7 @@ func (c *core) takeOver(ctx context.Context, b *postgres.Book, maxSpoolBytes int
 		if swept > 0 {
 			c.log.Warn("requests that a dead process left open were charged at their worst case", "process", process, "count", swept)
 		}
-		if err := b.Forget(ctx, process); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := b.Forget(ctx, process, store.Audit{}); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}
@@ -127,6 +128,9 @@ func (c *core) takeOver(ctx context.Context, b *postgres.Book, maxSpoolBytes int
 	// It is known to the others before it holds anything of theirs.
 	return b.Beat(ctx)
 }
+
+// storeClock is the clock of a store that processes share.
+type storeClock struct{ store.Book }
 
 // processName says for people where a process runs.
 func processName() string {

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
@@ -17,11 +18,11 @@ const (
 	followEvery = time.Second
 	// followPatience bounds one look.
 	followPatience = 3 * time.Second
-	// releaseEvery is how often a process looks for others that are dead; deadMicros
+	// lookEvery is how often a process looks at the others; deadMicros
 	// without a sign of life make one dead (ENGINE 9); steadyMicros must this process
 	// itself have given them without a gap before it judges others: after an outage
 	// all of them are silent.
-	releaseEvery = 5 * time.Second
+	lookEvery    = 5 * time.Second
 	deadMicros   = 45_000_000
 	steadyMicros = 20_000_000
 	// leftPage is how many reservations of a dead process are read at once.
@@ -30,9 +31,10 @@ const (
 
 // replica is what a process is among others on a shared store.
 type replica struct {
-	book  store.Shared
-	state *state // nil: a command's
-	lanes int
+	book     store.Shared
+	state    *state // nil: a command's
+	lanes    int
+	standing atomic.Pointer[standing]
 	// freed are the dead processes whose slots have been given back, with the last
 	// sign of life that is known of them.
 	freed map[string]int64
@@ -53,7 +55,7 @@ func (s *Server) share(ctx context.Context) {
 		})
 	})
 	s.background.Go(func() { s.follow(ctx, notices) })
-	s.background.Go(func() { s.releasing(ctx) })
+	s.background.Go(func() { s.looking(ctx) })
 }
 
 // follow brings configuration up to date that no admission asks for: one that is
@@ -96,8 +98,8 @@ func (r *replica) newest(ctx context.Context, since int64) (int64, error) {
 	return now, err
 }
 
-func (s *Server) releasing(ctx context.Context) {
-	tick := time.NewTicker(releaseEvery)
+func (s *Server) looking(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -105,18 +107,27 @@ func (s *Server) releasing(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := s.core.releaseDead(ctx); err != nil && ctx.Err() == nil {
-			s.log.Debug("processes that may be dead could not be looked for", "error", err)
+		if err := s.core.look(ctx); err != nil && ctx.Err() == nil {
+			s.log.Debug("the other processes could not be looked at", "error", err)
 		}
 	}
 }
 
+// look is one look at the other processes.
+func (c *core) look(ctx context.Context) error {
+	list, err := c.shared.book.Replicas(ctx)
+	if err != nil {
+		return err
+	}
+	c.stand(&list)
+	return c.releaseDead(ctx, &list)
+}
+
 // releaseDead gives back the slots of dead processes. Their money and tokens stay
 // held until their holds end: a process may come back with what was used.
-func (c *core) releaseDead(ctx context.Context) error {
-	list, err := c.shared.book.Replicas(ctx)
-	if err != nil || list.Steady == 0 || list.Now-list.Steady < steadyMicros {
-		return err
+func (c *core) releaseDead(ctx context.Context, list *store.Replicas) error {
+	if list.Steady == 0 || list.Now-list.Steady < steadyMicros {
+		return nil
 	}
 	for _, r := range list.List {
 		if r.ID == c.process || r.Open == 0 || list.Now-r.SeenAt < deadMicros || c.shared.freed[r.ID] == r.SeenAt && r.SeenAt != 0 {

@@ -112,7 +112,7 @@ func TestADeadReplicasSlotsComeBackWithinAMinute(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.server.ReleaseDead(context.Background()); err != nil {
+		if err := w.server.Look(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestOneThatWasCutOffItselfJudgesNobody(t *testing.T) {
 	if err := w.server.Beat(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.server.ReleaseDead(context.Background()); err != nil {
+	if err := w.server.Look(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	w.must(w.chat(replicaKey, "m"), 429, "api_key_concurrency_exceeded")

@@ -31,14 +31,36 @@ func writeReplicas(w io.Writer, answer *admin.ReplicaListAnswer) error {
 		{"version", left},
 		{"state", left},
 		{"open", right},
+		{"clock", right},
+		{"file", left},
 		{"started", left},
 		{"last seen", left},
 	}}
 	for i := range answer.Replicas {
 		r := &answer.Replicas[i]
-		t.add(r.ID, r.Name, r.Version, r.State, strconv.FormatInt(r.Open, 10), r.StartedAt, r.SeenAt)
+		t.add(r.ID, r.Name, r.Version, r.State, strconv.FormatInt(r.Open, 10), clockWord(r), fileWord(r), r.StartedAt, r.SeenAt)
 	}
 	return t.write(w)
+}
+
+// clockWord is how far a process's own clock is from the store's.
+func clockWord(r *admin.ReplicaAnswer) string {
+	word := fmt.Sprintf("%+d ms", -r.ClockOffsetMillis)
+	if r.ClockOff {
+		word += " (off)"
+	}
+	return word
+}
+
+func fileWord(r *admin.ReplicaAnswer) string {
+	switch {
+	case r.File == "":
+		return "none"
+	case r.FileInForce:
+		return r.File
+	default:
+		return r.File + " (not in force)"
+	}
 }
 
 type replicasForgetCmd struct {

@@ -110,6 +110,9 @@ type Options struct {
 	HoldMicros int64
 	// Local is this process's own rate limit; nil: none (RAT-6).
 	Local *LocalLimit
+	// Remarks are what /readyz says of a process that is ready all the same; nil:
+	// never any.
+	Remarks func() []string
 	// MaxBodyBytes bounds a request's body, BodyTimeout the time it may take,
 	// WriteTimeout the time in which a client must take a part of its answer.
 	MaxBodyBytes int64

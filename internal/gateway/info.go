@@ -94,7 +94,8 @@ func (g *Gateway) showKey(w http.ResponseWriter, r *http.Request) {
 // healthz: the process lives. It does not ask the store (RES-8).
 func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") }
 
-// readyz: admissions can be decided.
+// readyz: admissions can be decided. What else is to be told of this process
+// follows, a line each, and makes it no less ready.
 func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
 	switch {
 	case g.running.stopping():
@@ -102,8 +103,18 @@ func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
 	case !g.Teller.Healthy():
 		plain(w, http.StatusServiceUnavailable, "not ready: the store does not answer\n")
 	default:
-		plain(w, http.StatusOK, "ready\n")
+		plain(w, http.StatusOK, "ready\n"+g.remarks())
 	}
+}
+
+func (g *Gateway) remarks() (text string) {
+	if g.Remarks == nil {
+		return ""
+	}
+	for _, remark := range g.Remarks() {
+		text += "warning: " + remark + "\n"
+	}
+	return text
 }
 
 // root answers clients that probe the base URL.

@@ -51,6 +51,11 @@ type Sources struct {
 	// since the process started (RES-6).
 	RetainedFrom func() int64
 	Dropped      func() int64
+	// ClockOffset is the store's clock less this process's, as last measured;
+	// FileDiffers tells whether another process has applied another configuration
+	// file since (STO-2).
+	ClockOffset func() time.Duration
+	FileDiffers func() bool
 }
 
 // NewMetrics registers every metric.
@@ -79,12 +84,9 @@ func (m *Metrics) watch(from Sources) {
 		name, kind, help string
 		value            func() float64
 	}{
-		{"weir_store_up", "gauge", "1 while the store answers, else 0.", func() float64 {
-			if from.StoreUp() {
-				return 1
-			}
-			return 0
-		}},
+		{"weir_store_up", "gauge", "1 while the store answers, else 0.", func() float64 { return flag(from.StoreUp()) }},
+		{"weir_clock_offset_seconds", "gauge", "The clock of a shared store less this process's, as last measured; the store's time decides. 0 where they may be the same.", func() float64 { return from.ClockOffset().Seconds() }},
+		{"weir_file_differs", "gauge", "1 while another process on the store has applied another configuration file since this one has, else 0.", func() float64 { return flag(from.FileDiffers()) }},
 		{"weir_spool_operations", "gauge", "Settlements in the spool: the store has not taken them yet.", func() float64 { return float64(from.Spooled()) }},
 		{"weir_spool_failures_total", "counter", "Times that a settlement could not be kept in the spool and waited in memory alone.", func() float64 { return float64(from.Unspooled()) }},
 		{"weir_retained_from_seconds", "gauge", "Unix time before which the call log has been dropped whole, by this process; 0 until its first run is through. It follows the clock at the distance of `reservation_retention`.", func() float64 { return float64(from.RetainedFrom()) / 1e6 }},
@@ -97,6 +99,13 @@ func (m *Metrics) watch(from Sources) {
 		}
 		m.define(w.name, w.kind, w.help)
 	}
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {

@@ -42,6 +42,7 @@ func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 	m := observe.NewMetrics("v1", observe.Sources{
 		StoreUp: func() bool { return up }, Spooled: func() int { return 3 }, Unspooled: func() int64 { return 4 },
 		RetainedFrom: func() int64 { return 5_000_000 }, Dropped: func() int64 { return 6 },
+		ClockOffset: func() time.Duration { return -7 * time.Second }, FileDiffers: func() bool { return true },
 	})
 	m.Refused(fault.New(fault.DayLimitReached, "no"), "default")
 	m.Ended(&ledger.Reservation{Model: "m", Workspace: "default"}, &admit.Charged{Cost: 2_500_000_000, Tokens: 7, End: admit.End{Outcome: "ok"}}, time.Second)
@@ -57,6 +58,8 @@ func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 		`weir_spool_failures_total 4`,
 		`weir_retained_from_seconds 5`,
 		`weir_retention_rows_total 6`,
+		`weir_clock_offset_seconds -7`,
+		`weir_file_differs 1`,
 	} {
 		if !strings.Contains(w.Body.String(), line) {
 			t.Errorf("metrics lack %s", line)

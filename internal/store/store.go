@@ -74,14 +74,21 @@ type Replica struct {
 	Stopped bool
 	// Open are its open reservations.
 	Open int64
+	// File tells the configuration file that it has applied from others, "": none.
+	// Of several the one with the greatest AppliedAt is in force (STO-2).
+	File      string
+	AppliedAt int64
+	// OffsetMicros is the store's clock less its own, as it last measured it.
+	OffsetMicros int64
 }
 
 // Replicas are the processes that share a store, the first started first, as of
 // Now. Steady is since when this process has told without a gap that it lives, 0:
 // it never did. One that was cut off until a moment ago cannot tell who else was.
+// OffsetMicros is the store's clock less this process's.
 type Replicas struct {
-	Now, Steady int64
-	List        []Replica
+	Now, Steady, OffsetMicros int64
+	List                      []Replica
 }
 
 // Shared is a store that several processes use at once (STO-1).
@@ -92,13 +99,17 @@ type Shared interface {
 	// Listen calls changed soon after configuration may have changed, until ctx
 	// ends. It may miss changes: ask, too.
 	Listen(ctx context.Context, changed func())
-	// Beat tells the others that this process lives.
+	// Beat tells the others that this process lives, Applied besides that it has
+	// applied a configuration file: what tells it from others.
 	Beat(ctx context.Context) error
+	Applied(ctx context.Context, file string) error
 	Replicas(ctx context.Context) (Replicas, error)
 	// Left pages through the open reservations of a process.
 	Left(ctx context.Context, process string, after *ledger.Reservation, limit int) ([]*ledger.Reservation, error)
-	// Forget removes a process from the list. ErrNotFound: it is not there.
-	Forget(ctx context.Context, process string) error
+	// Forget removes a process from the list, or makes it a stopped one where
+	// something rests on it. ErrNotFound: it is not there. The audit is stored in the
+	// same transaction; none when its Action is "".
+	Forget(ctx context.Context, process string, audit Audit) error
 }
 
 // KindKey is the kind of objects that are API keys: Since leaves them out of a

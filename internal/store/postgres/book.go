@@ -70,8 +70,9 @@ type Options struct {
 	// and slow disks. A standby that follows asynchronously may lack what was
 	// acknowledged, with this setting or without.
 	EarlyRelease bool
-	// Clock is a test's. nil: the database's own.
-	Clock clock.Clock
+	// Clock is a test's. nil: the database's own. Local is this process's; nil: the
+	// system's.
+	Clock, Local clock.Clock
 	// CounterCache bounds the counter rows that are remembered.
 	CounterCache int
 	// AcceptClock opens a book whose last instant is more than an hour ahead of

@@ -29,6 +29,31 @@ type instant struct {
 	mu     sync.Mutex // guards what follows
 	last   int64
 	offset int64 // of the database's clock to the local one
+	far    int64 // the same as beats measure it: at a test's clock too, and for people
+}
+
+// measure compares the clocks by a question that was sent at a local instant and
+// that the database answered at. What the way took is no difference.
+func (i *instant) measure(sent, at int64) {
+	received := i.local.Now()
+	far := int64(0)
+	switch {
+	case at > received:
+		far = at - received
+	case at < sent:
+		far = at - sent
+	}
+	i.mu.Lock()
+	i.far = far
+	i.mu.Unlock()
+}
+
+// distance is the database's clock less the local one, 0 where they may be the
+// same.
+func (i *instant) distance() int64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.far
 }
 
 // reading is the clock's time in a batch that read the database's as at.

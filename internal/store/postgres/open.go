@@ -43,6 +43,9 @@ func (o *Options) defaults() {
 	set(&o.Reporting, DefaultReporting)
 	o.Reporting = max(o.Reporting, 2) // a migration runs under a lock that another one holds
 	set(&o.CounterCache, DefaultCounterCache)
+	if o.Local == nil {
+		o.Local = clock.System()
+	}
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = DefaultLockTimeout
 	}
@@ -95,7 +98,7 @@ func newBook(o Options) (*Book, *pgxpool.Config, error) {
 		options: o, wake: make(chan struct{}, 1), shapes: newShapes(),
 		counters: newRecent[ledger.Counter, row](o.CounterCache), opened: newRecent[openKey, opened](maxOpened),
 		generations: newRecent[string, int64](maxGenerations),
-		instant:     &instant{test: o.Clock, local: clock.System(), onStep: o.OnClockStep},
+		instant:     &instant{test: o.Clock, local: o.Local, onStep: o.OnClockStep},
 		files:       o.Migrations,
 	}
 	b.head = &statement{name: "weir_settings", sql: b.settingsSQL()}
@@ -268,10 +271,12 @@ func (b *Book) begins(ctx context.Context, reach int64) error {
 		}
 	}
 	var read int64
+	sent := b.options.Local.Now()
 	if err := b.reports.QueryRow(ctx, `SELECT `+micros).Scan(&read); err != nil {
 		return known(err)
 	}
 	now := b.instant.reading(read)
+	b.instant.measure(sent, now)
 	if err := b.reports.QueryRow(ctx, sqlLastSeen).Scan(&b.recovery.LastAt); err != nil {
 		return known(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/weirhq/weir/internal/ledger"
@@ -26,26 +27,35 @@ const (
 const (
 	beatNow = `coalesce($1::bigint, ` + micros + `)`
 
-	sqlBeat = `INSERT INTO replicas (id, name, version, started_at, seen_at, beat_at, stopped, schema)
-VALUES ($2, $3, $4, ` + beatNow + `, $5, ` + beatNow + `, $6, $7)
-ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, beat_at = excluded.beat_at, stopped = excluded.stopped
-RETURNING beat_at`
+	// A file that is applied is in force from then on: its instant is the last.
+	sqlBeat = `INSERT INTO replicas (id, name, version, started_at, seen_at, beat_at, stopped, schema, file, applied_at, offset_micros)
+VALUES ($2, $3, $4, ` + beatNow + `, $5, ` + beatNow + `, $6, $7, $8,
+ coalesce($9::bigint, (SELECT greatest(` + beatNow + `, max(o.applied_at) + 1) FROM replicas o)), $10)
+ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, beat_at = excluded.beat_at, stopped = excluded.stopped,
+ file = excluded.file, applied_at = excluded.applied_at, offset_micros = excluded.offset_micros
+RETURNING beat_at, applied_at`
 	sqlReplicas = `SELECT r.id, r.name, r.version, r.started_at, r.beat_at, r.stopped,
- coalesce(o.n, 0), ` + beatNow + ` FROM replicas r
+ coalesce(o.n, 0), r.file, r.applied_at, r.offset_micros, ` + beatNow + ` FROM replicas r
 LEFT JOIN (SELECT process, count(*) AS n FROM reservations GROUP BY process) AS o ON o.process = r.id ORDER BY r.started_at, r.id`
 	sqlLeft = `SELECT workspace, id, expires_at, body FROM reservations
 WHERE process = $1 AND (workspace, id) > ($2, $3) ORDER BY workspace, id LIMIT $4`
-	// The last instant of all has to stay.
-	sqlForget = `DELETE FROM replicas r WHERE r.id = $1 AND r.seen_at < (SELECT max(o.seen_at) FROM replicas o WHERE o.id <> r.id)`
+	// The last instant of all has to stay, and the file that is in force.
+	rests = `(r.seen_at >= (SELECT max(o.seen_at) FROM replicas o WHERE o.id <> r.id)
+ OR r.applied_at > 0 AND r.applied_at >= (SELECT max(o.applied_at) FROM replicas o)) IS NOT FALSE`
+
+	sqlForget = `DELETE FROM replicas r WHERE r.id = $1 AND NOT (` + rests + `)`
 	sqlEnded  = `UPDATE replicas SET stopped = true, beat_at = 0 WHERE id = $1`
 	sqlTidy   = `DELETE FROM replicas r WHERE r.beat_at < ` + beatNow + ` - CASE WHEN r.stopped THEN 3600000000 ELSE 86400000000 END
- AND NOT EXISTS (SELECT FROM reservations o WHERE o.process = r.id) AND r.seen_at < (SELECT max(o.seen_at) FROM replicas o WHERE o.id <> r.id)`
+ AND NOT EXISTS (SELECT FROM reservations o WHERE o.process = r.id) AND NOT (` + rests + `)`
 )
 
-// beats remembers since when this process has said without a gap that it lives.
+// beats remembers since when this process has said without a gap that it lives,
+// and what else it says of itself.
 type beats struct {
 	mu          sync.Mutex // guards what follows
 	since, last int64
+	file        string
+	appliedAt   int64 // 0: the others have not been told
 }
 
 func (b *beats) beat(at int64) {
@@ -63,6 +73,28 @@ func (b *beats) steady() int64 {
 	return b.since
 }
 
+// apply is a file to tell of with the next beat.
+func (b *beats) apply(file string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.file, b.appliedAt = file, 0
+}
+
+// applied is the file and when that was told of; NULL: it was not.
+func (b *beats) applied() (file string, at pgtype.Int8) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.file, pgtype.Int8{Int64: b.appliedAt, Valid: b.file == "" || b.appliedAt > 0}
+}
+
+func (b *beats) told(file string, at int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.file == file {
+		b.appliedAt = at
+	}
+}
+
 // testNow is a test's clock, else NULL: then the database's own is meant.
 func (b *Book) testNow() pgtype.Int8 {
 	if b.options.Clock == nil {
@@ -78,13 +110,17 @@ func (b *Book) Beat(ctx context.Context) error { return b.beat(ctx, false) }
 func (b *Book) beat(ctx context.Context, stopped bool) error {
 	ctx, cancel := context.WithTimeout(ctx, b.options.BatchTimeout)
 	defer cancel()
-	var at int64
+	var at, appliedAt int64
 	o := &b.options
+	file, applied := b.beats.applied()
+	sent := b.instant.local.Now()
 	err := b.reports.QueryRow(ctx, sqlBeat, b.testNow(), escape(o.Process), escape(o.Name), escape(o.Version),
-		b.instant.latest(), stopped, b.newest()).Scan(&at)
+		b.instant.latest(), stopped, b.newest(), escape(file), applied, b.instant.distance()).Scan(&at, &appliedAt)
 	if err != nil {
 		return fmt.Errorf("tell that this process lives: %w", known(err))
 	}
+	b.instant.measure(sent, at)
+	b.beats.told(file, appliedAt)
 	b.beats.beat(at)
 	if stopped {
 		return nil
@@ -110,6 +146,12 @@ func (b *Book) keepsUp(ctx context.Context) error {
 	return nil
 }
 
+// Applied is store.Shared's. Where it fails the next beat tells it.
+func (b *Book) Applied(ctx context.Context, file string) error {
+	b.beats.apply(file)
+	return b.beat(ctx, false)
+}
+
 // end tells the others that this process has stopped in order; one that never
 // started has nothing to tell.
 func (b *Book) end(ctx context.Context) error {
@@ -124,10 +166,10 @@ func (b *Book) end(ctx context.Context) error {
 
 // Replicas is store.Shared's.
 func (b *Book) Replicas(ctx context.Context) (store.Replicas, error) {
-	out := store.Replicas{Steady: b.beats.steady()}
+	out := store.Replicas{Steady: b.beats.steady(), OffsetMicros: b.instant.distance()}
 	list, err := queryAll(ctx, b.reports, func(r scanner) (one store.Replica, err error) {
-		err = r.Scan(&one.ID, &one.Name, &one.Version, &one.StartedAt, &one.SeenAt, &one.Stopped, &one.Open, &out.Now)
-		plain(&one.ID, &one.Name, &one.Version)
+		err = r.Scan(&one.ID, &one.Name, &one.Version, &one.StartedAt, &one.SeenAt, &one.Stopped, &one.Open, &one.File, &one.AppliedAt, &one.OffsetMicros, &out.Now)
+		plain(&one.ID, &one.Name, &one.Version, &one.File)
 		return one, err
 	}, sqlReplicas, b.testNow())
 	if err != nil {
@@ -151,16 +193,22 @@ func (b *Book) Left(ctx context.Context, process string, after *ledger.Reservati
 }
 
 // Forget is store.Shared's.
-func (b *Book) Forget(ctx context.Context, process string) error {
-	tag, err := b.reports.Exec(ctx, sqlForget, escape(process))
-	if err == nil && tag.RowsAffected() == 0 {
-		tag, err = b.reports.Exec(ctx, sqlEnded, escape(process))
-	}
-	if err == nil && tag.RowsAffected() == 0 {
-		err = store.ErrNotFound
-	}
+func (b *Book) Forget(ctx context.Context, process string, audit store.Audit) error {
+	err := b.transact(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sqlForget, escape(process))
+		if err == nil && tag.RowsAffected() == 0 {
+			tag, err = tx.Exec(ctx, sqlEnded, escape(process))
+		}
+		if err == nil && tag.RowsAffected() == 0 {
+			err = store.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return addAudit(ctx, tx, &audit)
+	})
 	if err != nil {
-		return fmt.Errorf("forget process %s: %w", process, known(err))
+		return fmt.Errorf("forget process %s: %w", process, err)
 	}
 	return nil
 }
