@@ -56,6 +56,7 @@ type core struct {
 	shared         *replica     // nil: the store is this process's alone
 	spool          *spool.Spool // nil: the store keeps nothing either
 	unspooled      atomic.Int64 // settlements that the spool could not take
+	moved          bool         // a store is opened that has been moved
 	settlePatience time.Duration
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/postgres"
 )
 
 // WithChat lets a test put something between the gateway and the protocol.
@@ -25,6 +26,12 @@ func (o *Options) Eagerly() { o.hooks.every = 2 * time.Millisecond }
 
 // AsOfSchema makes it another version of the program, one with these migrations.
 func (o *Options) AsOfSchema(migrations fs.FS) { o.hooks.migrations = migrations }
+
+// Compare compares all that two stores hold.
+func Compare(ctx context.Context, source store.Whole, target *postgres.Book) ([]MovedRows, error) {
+	m := &move{target: target, told: func(Moving) {}}
+	return m.compare(ctx, source)
+}
 
 // Routes lists the routes of the running program's data plane.
 func (s *Server) Routes() []gateway.Route { return s.gateway.Routes() }

@@ -33,7 +33,7 @@ func (c *core) openStore(ctx context.Context, file *config.File, o Options, serv
 
 func (c *core) openSQLite(ctx context.Context, path string, file *config.File, o Options) error {
 	b, err := sqlite.Open(ctx, sqlite.Options{
-		Path: path, Clock: c.clock, AcceptClock: o.AcceptClock,
+		Path: path, Clock: c.clock, AcceptClock: o.AcceptClock, Moved: c.moved,
 		OnClockStep:  func(s store.ClockStep) { c.log.Error("the clock stepped", "from", s.From, "to", s.To) },
 		OnFlushError: func(err error) { c.log.Error("refusal records could not be written", "error", err) },
 		BeforeSweep: func(b *sqlite.Book) error {
@@ -50,6 +50,9 @@ func (c *core) openSQLite(ctx context.Context, path string, file *config.File, o
 	if err != nil {
 		if c.spool != nil {
 			err = errors.Join(err, c.spool.Close())
+		}
+		if errors.Is(err, store.ErrMoved) {
+			err = fmt.Errorf("%w; weir move --undo lets it be opened again, without what has been counted there", err)
 		}
 		return fmt.Errorf("open the store %s: %w", path, err)
 	}

@@ -41,6 +41,7 @@ type grammar struct {
 	Prices    pricesCmd    `cmd:"" group:"Administer" help:"Show prices, or price a usage."`
 	Replicas  replicasCmd  `cmd:"" group:"Administer" help:"List the processes that share a PostgreSQL store; forget a dead one."`
 	Migrate   migrateCmd   `cmd:"" group:"Administer" help:"Bring the store's schema up to date, or show what is pending."`
+	Move      moveCmd      `cmd:"" group:"Administer" help:"Move an embedded store to PostgreSQL, and verify it."`
 	Backup    backupCmd    `cmd:"" group:"Administer" help:"Copy the store to a file, of a running server too."`
 	Usage     usageCmd     `cmd:"" group:"Look" help:"Report spend, tokens and requests."`
 	Requests  requestsCmd  `cmd:"" group:"Look" help:"List requests, the newest first."`

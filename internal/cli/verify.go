@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/weirhq/weir/internal/admin"
 	"github.com/weirhq/weir/internal/app"
 )
-
-// patienceShown is when a command that is not done begins to say so.
-const patienceShown = time.Second
 
 type verifyCmd struct {
 	reach
@@ -67,34 +63,6 @@ func (c *verifyCmd) file(s *session) error {
 		return &exit{code: exitFailed}
 	}
 	return nil
-}
-
-// progress says on a terminal's standard error that something goes on, and for
-// how long, until the returned function is called.
-func (s *session) progress(what string) (done func()) {
-	if !terminal(s.stderr) {
-		return func() {}
-	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	began := time.Now()
-	go func() {
-		defer close(stopped)
-		ticker := time.NewTicker(patienceShown)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-stop:
-				tell(s.stderr, "\r\x1b[K")
-				return
-			case <-ticker.C:
-				tell(s.stderr, "\r\x1b[K%s, %d s", what, int(time.Since(began).Seconds()))
-			}
-		}
-	}()
-	return func() {
-		close(stop)
-		<-stopped
-	}
 }
 
 func writeVerify(w io.Writer, v *admin.VerifyAnswer) error {

@@ -81,6 +81,8 @@ type Options struct {
 	// MigrateByHand: an older schema is not brought up to date but refused, and the
 	// role may lack the rights to make the tables of days (postgres.migrate: manual).
 	MigrateByHand bool
+	// Unfinished opens a database that a move has not finished, for the next move.
+	Unfinished bool
 	// Migrations are a test's, in place of this program's.
 	Migrations fs.FS
 	// OnClockStep, if set, hears of the clock's steps. It must not call the book.
@@ -115,6 +117,7 @@ type Book struct {
 	beats       beats
 	recovery    store.Recovery
 	migrations  []store.Migration
+	reach       int64         // what a program has to know of the schema; 0: this one cannot say
 	wake        chan struct{} // one refusal record or more waits
 
 	writing sync.Mutex // one writer of refusal records at a time

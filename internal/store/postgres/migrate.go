@@ -151,24 +151,24 @@ func (b *Book) older(ctx context.Context, schema int64) ([]store.Replica, error)
 }
 
 // suit makes the schema one that this program can use: it brings it up to date,
-// where migrations are not run by hand, or refuses (STO-3). reach is the least that
-// a program has to know, 0: it is not this program that knows.
-func (b *Book) suit(ctx context.Context, base *pgxpool.Config) (reach int64, err error) {
+// where migrations are not run by hand, or refuses (STO-3).
+func (b *Book) suit(ctx context.Context, base *pgxpool.Config) error {
 	s, err := b.schema(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	switch {
 	case len(s.Pending) > 0 && b.options.MigrateByHand:
-		return 0, fmt.Errorf("it has schema %d, this program needs %d, and postgres.migrate is manual; run weir migrate: %w", s.Have, s.Want, store.ErrOlderSchema)
+		return fmt.Errorf("it has schema %d, this program needs %d, and postgres.migrate is manual; run weir migrate: %w", s.Have, s.Want, store.ErrOlderSchema)
 	case len(s.Pending) > 0:
 		if _, err := b.upgrade(ctx, base, nil); err != nil {
-			return 0, err
+			return err
 		}
 	case s.Have > s.Want:
-		return 0, nil
+		return nil
 	}
-	return shelf.Reach(&s), nil
+	b.reach = shelf.Reach(&s)
+	return nil
 }
 
 // upgrade runs what is pending. Of several processes that start at once one does

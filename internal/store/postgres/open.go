@@ -57,8 +57,8 @@ func (o *Options) defaults() {
 // Open connects, checks that the server and the role can carry the book, brings
 // the schema up to date and takes up its time. Close ends it.
 //
-// Errors: ErrNewerSchema, ErrOlderSchema, ErrClock, ErrUnavailable, and sentences
-// that say what the server or the role lacks.
+// Errors: ErrNewerSchema, ErrOlderSchema, ErrUnfinished, ErrClock, ErrUnavailable,
+// and sentences that say what the server or the role lacks.
 func Open(ctx context.Context, o Options) (*Book, error) {
 	b, config, err := newBook(o)
 	if err != nil {
@@ -141,14 +141,16 @@ func (b *Book) start(ctx context.Context, config *pgxpool.Config) error {
 	if err := b.checkServer(ctx); err != nil {
 		return err
 	}
-	reach, err := b.suit(ctx, config)
-	if err != nil {
+	if err := b.suit(ctx, config); err != nil {
 		return err
 	}
 	if err := b.checkRights(ctx); err != nil {
 		return err
 	}
-	if err := b.begins(ctx, reach); err != nil {
+	if err := b.unfilled(ctx); err != nil {
+		return err
+	}
+	if err := b.begins(ctx); err != nil {
 		return err
 	}
 	if err := b.makeDays(ctx, b.Now(), daysAhead); err != nil {
@@ -257,7 +259,7 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 
 // begins makes the store's secret and says how far back its schema reaches, if
 // nothing says so yet, and takes up its time.
-func (b *Book) begins(ctx context.Context, reach int64) error {
+func (b *Book) begins(ctx context.Context) error {
 	var secret [32]byte
 	if _, err := rand.Read(secret[:]); err != nil {
 		return fmt.Errorf("draw the store's secret: %w", err)
@@ -265,8 +267,8 @@ func (b *Book) begins(ctx context.Context, reach int64) error {
 	if _, err := b.reports.Exec(ctx, sqlNewMeta, metaSecret, secret[:]); err != nil {
 		return known(err)
 	}
-	if reach > 0 {
-		if _, err := b.reports.Exec(ctx, sqlNewMeta, metaCompatible, bytesOf(reach)); err != nil {
+	if b.reach > 0 {
+		if _, err := b.reports.Exec(ctx, sqlNewMeta, metaCompatible, bytesOf(b.reach)); err != nil {
 			return known(err)
 		}
 	}

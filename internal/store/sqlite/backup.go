@@ -126,7 +126,7 @@ func Inspect(ctx context.Context, path string, c clock.Clock, fn func(*Book) err
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	var failed error
-	_, err = Open(ctx, Options{Path: into, Clock: c, AcceptClock: true, BeforeSweep: func(b *Book) error {
+	_, err = Open(ctx, Options{Path: into, Clock: c, AcceptClock: true, Moved: true, BeforeSweep: func(b *Book) error {
 		failed = fn(b)
 		return errInspected
 	}})

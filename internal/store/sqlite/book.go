@@ -53,6 +53,8 @@ type Options struct {
 	// AcceptClock opens a book whose last instant is more than an hour ahead of
 	// the clock.
 	AcceptClock bool
+	// Moved opens a file whose content has been moved to another store.
+	Moved bool
 	// OnClockStep, if set, hears of the clock's steps. It must not call the book.
 	OnClockStep func(store.ClockStep)
 	// OnFlushError, if set, hears of refusal records that could not be written.
@@ -114,6 +116,7 @@ var (
 	_ store.Verifiable = (*Book)(nil)
 	_ store.Retainable = (*Book)(nil)
 	_ store.Copyable   = (*Book)(nil)
+	_ store.Movable    = (*Book)(nil)
 )
 
 // Recovery is what Open found and settled.

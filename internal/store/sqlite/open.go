@@ -27,7 +27,7 @@ const sweepChunk = 512
 // Open opens the file, brings its schema up to date, checks that its books
 // balance and sweeps what a dead process left open. Close releases it.
 //
-// Errors: ErrLocked, ErrNewerSchema, ErrClock, ErrDamaged.
+// Errors: ErrLocked, ErrNewerSchema, ErrMoved, ErrClock, ErrDamaged.
 func Open(ctx context.Context, o Options) (*Book, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System()
@@ -54,6 +54,9 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 
 func (b *Book) start(ctx context.Context, path string) error {
 	if err := b.connect(ctx, path); err != nil {
+		return err
+	}
+	if err := b.stays(ctx); err != nil {
 		return err
 	}
 	if err := b.reload(ctx); err != nil {
