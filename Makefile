@@ -20,9 +20,10 @@ BIN := bin/weir
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
 # Seeds of `make soak`, 2,000 steps each on the model book, and those that drive
-# SQLite, 700 steps each.
+# SQLite and PostgreSQL, 700 steps each.
 SEEDS ?= 20000
 SQLITE_SEEDS ?= 2000
+PG_SEEDS ?= 500
 # Rounds of `make torture`, about 15 seconds each, and the seed of the first:
 # empty is another one each time. A failure says how to repeat its round.
 ROUNDS ?= 12
@@ -83,9 +84,9 @@ fuzz: ## Every fuzz target for FUZZTIME (10m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite
-	@WEIR_SIM_SEEDS=$(SEEDS) WEIR_SIM_SQLITE_SEEDS=$(SQLITE_SEEDS) \
-		go test -timeout 0 -v -run 'TestSeedsKeepEveryInvariant|TestSQLiteDoesAsTheModel' ./internal/sim
+soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite, PG_SEEDS (500) on PostgreSQL
+	@WEIR_SIM_SEEDS=$(SEEDS) WEIR_SIM_SQLITE_SEEDS=$(SQLITE_SEEDS) WEIR_SIM_POSTGRES_SEEDS=$(PG_SEEDS) \
+		go test -timeout 0 -v -run 'TestSeedsKeepEveryInvariant|DoesAsTheModel' ./internal/sim
 
 .PHONY: torture
 torture: ## Kill, starve, cut and lie to the real program for ROUNDS (12), audit its books

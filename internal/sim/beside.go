@@ -37,11 +37,12 @@ type Contents struct {
 }
 
 // RunBeside is Run with one process and one book beside the model, opened anew
-// for each play. Its crashes are the process's: the book is opened again, and
-// sweeps what was open.
-func RunBeside(seed uint64, steps int, open func() (Peer, error)) (Tally, error) {
+// for each play. Its crashes are the process's: the book is opened again, and what
+// was open is swept. A shared book is one that other processes may use: its rows
+// remember what any of them has seen of the time.
+func RunBeside(seed uint64, steps int, shared bool, open func() (Peer, error)) (Tally, error) {
 	s := draw(seed, steps)
-	s.replicas, s.open = 1, open
+	s.replicas, s.shared, s.open = 1, shared, open
 	tally, f := play(s, flaw{})
 	if f == nil {
 		return tally, nil

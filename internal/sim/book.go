@@ -52,6 +52,7 @@ type book struct {
 
 	last        int64 // the last batch's instant
 	offset      int64 // of its clock to virtual time
+	shared      bool  // the rows of a batch know the last instant, too
 	lockedUntil int64 // virtual time
 	spoil       flaw
 }
@@ -64,7 +65,7 @@ type quarterOf struct {
 func newBook(s *script, spoil flaw) *book {
 	b := &book{
 		counters: map[ledger.Counter]*ledger.State{}, open: map[ledger.ID]*ledger.Reservation{}, opened: map[ledger.ID]bool{},
-		ended: map[ledger.ID]ledger.Ending{}, calls: map[ledger.ID]*ledger.Call{}, quarters: map[quarterOf]ledger.QuarterSum{}, generations: map[string]int64{}, spoil: spoil,
+		ended: map[ledger.ID]ledger.Ending{}, calls: map[ledger.ID]*ledger.Call{}, quarters: map[quarterOf]ledger.QuarterSum{}, generations: map[string]int64{}, spoil: spoil, shared: s.shared,
 	}
 	for n := range b.configurations {
 		b.configure(n, begin(s.shape, n))
@@ -79,12 +80,26 @@ func (b *book) configure(workspace int, c *configuration) {
 }
 
 // clock is the book's instant at a virtual time (ENGINE 7).
-func (b *book) clock(now int64) int64 {
-	at := now + b.offset
+func (b *book) clock(now int64) int64 { return b.standing(now + b.offset) }
+
+func (b *book) standing(at int64) int64 {
 	if at < b.last && b.last-at <= standsStill {
 		return b.last
 	}
 	return at
+}
+
+// instant is that of a batch on these rows. One of a shared book is not before
+// what the rows have seen, which may be another process's doing.
+func (b *book) instant(now int64, rows map[ledger.Counter]*ledger.State) int64 {
+	clock := now + b.offset
+	at := clock
+	for _, s := range rows {
+		if b.shared && s.At > at && s.At-clock <= standsStill {
+			at = s.At
+		}
+	}
+	return b.standing(at)
 }
 
 // decision is one committed batch, for the audit.
@@ -102,8 +117,9 @@ func (b *book) apply(now int64, ops []*ledger.Op) (*decision, error) {
 	if now < b.lockedUntil {
 		return nil, errDown
 	}
-	at := b.clock(now)
-	page := b.load(ops, at)
+	page := b.load(ops)
+	at := b.instant(now, page.Counters)
+	b.rebuild(page, ops, at)
 	if b.spoil.Load != nil {
 		b.spoil.Load(page)
 	}
@@ -121,22 +137,19 @@ func (b *book) apply(now int64, ops []*ledger.Op) (*decision, error) {
 	return d, b.keep(page, changes)
 }
 
-func (b *book) load(ops []*ledger.Op, at int64) *ledger.Page {
+func (b *book) load(ops []*ledger.Op) *ledger.Page {
 	page := &ledger.Page{
 		Generations: b.generations, Counters: make(map[ledger.Counter]*ledger.State),
 		Open: make(map[ledger.ID]*ledger.Reservation), Ended: make(map[ledger.ID]ledger.Ending),
 	}
 	for _, op := range ops {
-		op.Needs(func(c ledger.Counter, check *ledger.Check) {
+		op.Needs(func(c ledger.Counter, _ *ledger.Check) {
 			s := b.counters[c]
 			if s == nil {
 				return
 			}
 			if page.Counters[c] == nil {
 				page.Counters[c] = s.Clone()
-			}
-			if check != nil && check.NeedsRebuild(page.Counters[c]) {
-				check.Rebuild(page.Counters[c], b.quartersOf(c, ledger.RebuildFrom(at)))
 			}
 		}, func(id ledger.ID) {
 			if r := b.open[id]; r != nil && r.Workspace == op.Workspace {
@@ -150,6 +163,17 @@ func (b *book) load(ops []*ledger.Op, at int64) *ledger.Page {
 		})
 	}
 	return page
+}
+
+// rebuild derives days anew whose zone has changed (CAP-3).
+func (b *book) rebuild(page *ledger.Page, ops []*ledger.Op, at int64) {
+	for _, op := range ops {
+		op.Needs(func(c ledger.Counter, check *ledger.Check) {
+			if s := page.Counters[c]; s != nil && check != nil && check.NeedsRebuild(s) {
+				check.Rebuild(s, b.quartersOf(c, ledger.RebuildFrom(at)))
+			}
+		}, func(ledger.ID) {})
+	}
 }
 
 // quartersOf are a key's quarters from an instant on, the latest first: no book

@@ -141,6 +141,8 @@ type script struct {
 	// shape draws the configuration that the run begins with.
 	shape  uint64
 	events []Event
+	// shared: the book is one for many processes.
+	shared bool
 	// open opens the book that is driven beside the model; nil: none is.
 	open func() (Peer, error)
 }

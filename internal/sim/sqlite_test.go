@@ -51,14 +51,19 @@ func (s *shelf) Apply(clock int64, ops []*ledger.Op) ([]ledger.Result, error) {
 }
 
 func (s *shelf) Configure(clock int64, workspace string) (int64, error) {
-	s.versions[workspace]++
-	err := s.book.Change(s.ctx, clock, []store.Edit{{Expect: s.versions[workspace] - 1, Object: store.Object{
+	return configure(s.ctx, s.book, s.versions, clock, workspace)
+}
+
+// configure changes a workspace and returns its generation.
+func configure(ctx context.Context, book store.Objects, versions map[string]int64, clock int64, workspace string) (int64, error) {
+	versions[workspace]++
+	err := book.Change(ctx, clock, []store.Edit{{Expect: versions[workspace] - 1, Object: store.Object{
 		Workspace: workspace, Kind: "workspace", ID: workspace, Name: workspace, Body: []byte("{}"), Source: "api",
 	}}})
 	if err != nil {
 		return 0, err
 	}
-	_, generation, err := s.book.Since(s.ctx, workspace, math.MaxInt64)
+	_, generation, err := book.Since(ctx, workspace, math.MaxInt64)
 	return generation, err
 }
 
@@ -104,9 +109,11 @@ func copyFile(to, from string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-func (s *shelf) Contents() (*sim.Contents, error) {
+func (s *shelf) Contents() (*sim.Contents, error) { return contents(s.ctx, s.book) }
+
+func contents(ctx context.Context, book store.Verifiable) (*sim.Contents, error) {
 	c := &sim.Contents{Counters: map[ledger.Counter]*ledger.State{}}
-	err := s.book.View(s.ctx, func(r store.Reader) error {
+	err := book.View(ctx, func(r store.Reader) error {
 		return errors.Join(
 			r.Counters(func(at ledger.Counter, s *ledger.State) error { c.Counters[at] = s.Clone(); return nil }),
 			r.Reservations(func(r *ledger.Reservation) error { c.Open = append(c.Open, r); return nil }),
@@ -130,7 +137,7 @@ const (
 	// sqliteSeedsEnv raises the number of seeds that drive SQLite; `make soak` sets it.
 	sqliteSeedsEnv     = "WEIR_SIM_SQLITE_SEEDS"
 	defaultSQLiteSeeds = 150
-	sqliteSteps        = 700
+	besideSteps        = 700
 	// lanes run beside each other: most of their time they wait for the disk.
 	lanes = 4
 )
@@ -147,7 +154,7 @@ func TestSQLiteDoesAsTheModel(t *testing.T) {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
 				t.Parallel()
 				for seed := lane; seed < most; seed += lanes {
-					tally, err := sim.RunBeside(seed, sqliteSteps, func() (sim.Peer, error) {
+					tally, err := sim.RunBeside(seed, besideSteps, false, func() (sim.Peer, error) {
 						return openShelf(t.Context(), filepath.Join(t.TempDir(), "book"), []int{0, 3, 20}[seed%3])
 					})
 					if err != nil {
@@ -220,7 +227,7 @@ func TestABookThatDiffersFromTheModelIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(20) {
-				_, err := sim.RunBeside(seed, 300, func() (sim.Peer, error) {
+				_, err := sim.RunBeside(seed, 300, false, func() (sim.Peer, error) {
 					peer, err := openShelf(t.Context(), filepath.Join(t.TempDir(), "book"), 0)
 					mine := b
 					mine.shelf, _ = peer.(*shelf)
