@@ -67,9 +67,13 @@ func (s *Server) sweep(ctx context.Context, now int64) {
 		if r.ExpiresAt > now {
 			continue
 		}
-		s.log.Warn("a reservation was neither settled nor renewed; its worst case is charged", "request_id", r.ID.String())
 		op := &ledger.Op{Verb: ledger.Sweep, Workspace: r.Workspace, Reservation: r}
-		if err := s.core.teller.Post(op, nil); err != nil {
+		err := s.core.teller.Post(op, func(result ledger.Result, err error) {
+			if err == nil && result.Verdict == ledger.Done && !r.Tombstone { // else another process was first
+				s.log.Warn("a reservation was neither settled nor renewed; its worst case is charged", "request_id", r.ID.String())
+			}
+		})
+		if err != nil {
 			return // the teller has stopped; the next start sweeps
 		}
 	}
