@@ -120,3 +120,22 @@ func (s *Server) Look(ctx context.Context) error { return s.core.look(ctx) }
 
 // Process is the program's name among those that share its store.
 func (s *Server) Process() string { return s.core.process }
+
+// Settle returns when every settlement of a key's workspace that is queued is in
+// the books. Programs on the same store count it from then on, which they may do
+// 100 ms after it was queued (RES-11).
+func (s *Server) Settle(ctx context.Context, secret string) error {
+	_, snapshot, err := s.core.directory.Identify(ctx, secret)
+	if err != nil {
+		return err
+	}
+	_, err = s.core.teller.Submit(ctx, &ledger.Op{Verb: ledger.Read, Workspace: snapshot.Workspace.ID})
+	return err
+}
+
+// FollowWithin bounds how long a change of the configuration that no admission asks
+// for, and that no notice told of, can stay unseen.
+const FollowWithin = followEvery + followPatience
+
+// Follow looks for changes once, as the program does by itself.
+func (s *Server) Follow(ctx context.Context) { s.core.refresh(ctx, 0) }

@@ -61,7 +61,7 @@ func (s *Server) share(ctx context.Context) {
 // follow brings configuration up to date that no admission asks for: one that is
 // decided on an old snapshot is answered stale all the same (ADM-4).
 func (s *Server) follow(ctx context.Context, notices <-chan struct{}) {
-	tick := time.NewTicker(followEvery)
+	tick := time.NewTicker(max(followEvery, s.options.hooks.every))
 	defer tick.Stop()
 	since := int64(0)
 	for {
