@@ -200,18 +200,30 @@ func chatBody(model, extra string) string {
 	return `{` + extra + `"model":"` + model + `","messages":[{"role":"user","content":"hello there"}]}`
 }
 
-// url is of the world's program, or of it and its peers in turn.
-func (w *world) url(path string) string {
-	at := w
+// next is the world's program, or it and its peers in turn.
+func (w *world) next() *world {
 	if n := w.turn.Add(1) % int64(len(w.peers)+1); n > 0 {
-		at = w.peers[n-1]
+		return w.peers[n-1]
 	}
-	return "http://" + at.server.Addr() + path
+	return w
 }
 
-// do sends one request.
+func (w *world) url(path string) string { return "http://" + w.next().server.Addr() + path }
+
+// do sends one request. Where several programs share a store, what its answer
+// left to be settled is settled when do returns: the next request may go to
+// another one.
 func (w *world) do(ctx context.Context, method, path, key, body string, headers ...string) answer {
-	request, err := http.NewRequestWithContext(ctx, method, w.url(path), bytes.NewReader([]byte(body)))
+	to := w.next()
+	a := to.ask(ctx, method, path, key, body, headers...)
+	if len(w.peers) > 0 && method == http.MethodPost {
+		_ = to.server.Settle(context.WithoutCancel(ctx), key) // in an outage the spool has it
+	}
+	return a
+}
+
+func (w *world) ask(ctx context.Context, method, path, key, body string, headers ...string) answer {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+w.server.Addr()+path, bytes.NewReader([]byte(body)))
 	if err != nil {
 		return answer{err: err}
 	}

@@ -162,11 +162,14 @@ func (w *world) recordedOnce(answers []answer) {
 }
 
 // reload gives the program another file and waits until a key's limits, or
-// whatever so tells, are as the file has them.
+// whatever so tells, are as the file has them, on each of the programs that so
+// asks in turn.
 func (w *world) reload(text string, so func() bool) {
 	w.t.Helper()
 	w.write(text)
-	w.eventually("the changed file", so)
+	for range len(w.peers) + 1 {
+		w.eventually("the changed file", so)
+	}
 }
 
 // edges of time that tests name.
