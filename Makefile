@@ -28,6 +28,9 @@ PG_SEEDS ?= 500
 # empty is another one each time. A failure says how to repeat its round.
 ROUNDS ?= 12
 SEED ?=
+# What `make release` builds, and where to.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+DIST ?= dist
 # Arguments of `make demo`, for example ARGS="--replicas 3 --once".
 ARGS ?=
 
@@ -96,6 +99,10 @@ torture: ## Kill, starve, cut and lie to the real program for ROUNDS (12), audit
 bench: ## Every benchmark, BENCHTIME (1s) each
 	@scripts/bench.sh $(BENCHTIME)
 
+.PHONY: release
+release: .tools/cyclonedx-gomod .tools/release ## Archives, images, SBOMs and checksums in dist/, for PLATFORMS
+	@scripts/release.sh $(DIST) $(PLATFORMS)
+
 .PHONY: fmt
 fmt: .tools/gofumpt ## Format the Go code
 	@.tools/gofumpt -l -w .
@@ -118,5 +125,9 @@ clean: ## Remove what was built; .tools too
 	@scripts/tool.sh tools golang.org/x/vuln/cmd/govulncheck $@
 .tools/sqlc: tools/go.mod tools/go.sum
 	@scripts/tool.sh tools github.com/sqlc-dev/sqlc/cmd/sqlc $@
+.tools/cyclonedx-gomod: tools/release/go.mod tools/release/go.sum
+	@scripts/tool.sh tools/release github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod $@
+.tools/release: tools/release/go.mod tools/release/go.sum $(wildcard tools/release/*.go)
+	@scripts/tool.sh tools/release . $@
 .tools/indexdb: tools/vulndb/go.mod tools/vulndb/go.sum
 	@scripts/tool.sh tools/vulndb golang.org/x/vulndb/cmd/indexdb $@

@@ -46,6 +46,7 @@ type grammar struct {
 	Usage     usageCmd     `cmd:"" group:"Look" help:"Report spend, tokens and requests."`
 	Requests  requestsCmd  `cmd:"" group:"Look" help:"List requests, the newest first."`
 	Explain   explainCmd   `cmd:"" group:"Look" help:"Show every check of one request, its estimate, price and charge."`
+	Ready     readyCmd     `cmd:"" group:"Look" help:"Ask a server whether it is ready."`
 	Verify    verifyCmd    `cmd:"" group:"Look" help:"Recompute every counter from the events and compare."`
 	Version   versionCmd   `cmd:"" group:"Look" help:"Show the version."`
 }
