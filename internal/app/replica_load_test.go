@@ -5,6 +5,8 @@ package app_test
 import (
 	"context"
 	"net/http"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -77,4 +79,45 @@ keys:
 		t.Errorf("%d were admitted, want %d", admitted, fit)
 	}
 	w.settled("1", "10")
+}
+
+// TestACounterTellsSinceWhenItCounts: BR-163. After a restart the metric of spend
+// begins at zero and says so; what was spent in all is in the ledger.
+func TestACounterTellsSinceWhenItCounts(t *testing.T) {
+	w := newWorld(t, replicaModel+"keys:\n  - {name: k, secret: "+limitKey+"}\n")
+	counter := func() (spent, created float64) {
+		t.Helper()
+		body := w.do(t.Context(), "GET", "/metrics", "", "", "Accept", "application/openmetrics-text; version=1.0.0").body
+		for _, m := range []struct {
+			name string
+			into *float64
+		}{{"total", &spent}, {"created", &created}} {
+			found := regexp.MustCompile(`(?m)^weir_spend_dollars_` + m.name + `\{model="m",workspace="default"\} (\S+)$`).FindStringSubmatch(body)
+			if found == nil {
+				t.Fatalf("no weir_spend_dollars_%s in\n%s", m.name, body)
+			}
+			var err error
+			if *m.into, err = strconv.ParseFloat(found[1], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return spent, created
+	}
+	once := func() {
+		t.Helper()
+		w.must(w.chat(limitKey, "m"), 200, "")
+		w.atRest()
+	}
+	once()
+	once()
+	spent, created := counter()
+	w.restart()
+	once()
+	after, since := counter()
+	if spent != 2*0.000511 || after != 0.000511 || since <= created {
+		t.Errorf("%v USD since %v, and after a restart %v since %v", spent, created, after, since)
+	}
+	if got := w.spend("").String(); got != "0.001533" {
+		t.Errorf("the ledger says %s USD", got)
+	}
 }

@@ -109,7 +109,7 @@ func TestWhatNoAdmissionTouchesReachesEveryReplicaWithinFiveSeconds(t *testing.T
 	}
 }
 
-// TestADeadReplicasSlotsComeBackWithinAMinute: ENGINE 9, RES-5. Its money stays
+// TestADeadReplicasSlotsComeBackWithinAMinute: ENGINE 9, RES-5, BR-151. Its money stays
 // held; when it was not dead after all, what it knows is charged, once.
 func TestADeadReplicasSlotsComeBackWithinAMinute(t *testing.T) {
 	text := replicaModel + "keys:\n  - {name: k, secret: " + replicaKey + ", limits: {concurrency: 4}}\n" +

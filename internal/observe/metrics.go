@@ -119,9 +119,10 @@ func (m *Metrics) define(name, kind, help string, labels ...string) {
 	m.defs = append(m.defs, definition{name, kind, strings.Join(labels, ", "), help})
 }
 
-// Handler serves the metrics.
+// Handler serves the metrics. Whoever asks for OpenMetrics is told with each
+// counter since when it counts: it begins at zero with the process (BR-163).
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, EnableOpenMetricsTextCreatedSamples: true})
 }
 
 // Refused counts one of our refusals.
@@ -146,7 +147,9 @@ func (m *Metrics) Ended(r *ledger.Reservation, c *admit.Charged, took time.Durat
 func (m *Metrics) Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n`GET /metrics` on the admin listener, in Prometheus's format. " +
-		strconv.Itoa(len(m.defs)) + " of our own, besides Go's and the process's.\n\n| metric | kind | labels | what it says |\n|---|---|---|---|\n")
+		strconv.Itoa(len(m.defs)) + " of our own, besides Go's and the process's.\n\n" +
+		"Counters begin at zero with the process, and in OpenMetrics each tells since when it counts (`…_created`): ask for `rate()` or `increase()` of them. " +
+		"What was spent in all is the ledger's to say: `weir usage`.\n\n| metric | kind | labels | what it says |\n|---|---|---|---|\n")
 	for _, d := range m.defs {
 		labels := d.labels
 		if labels != "" {
