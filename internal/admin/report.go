@@ -263,6 +263,7 @@ type VerifyCounts struct {
 	Closings     int64 `json:"closings"`
 	Events       int64 `json:"events"`
 	Calls        int64 `json:"calls" doc:"records that say what flowed through buckets and sliding windows"`
+	Rollups      int64 `json:"rollups" doc:"sums that usage reports are made of"`
 	Partial      int64 `json:"partial" doc:"buckets and windows that are not compared: the call log begins after what they hold"`
 	Saturated    int64 `json:"saturated" doc:"counters that an overflow was cut from and cannot be compared"`
 }

@@ -56,7 +56,12 @@ func feed(ctx context.Context, v *ledger.Verifier, reader store.Reader, progress
 	} else if before > 0 {
 		v.Dropped(before)
 	}
-	err := reader.Counters(func(c ledger.Counter, state *ledger.State) error {
+	whole, err := reader.Whole()
+	if err != nil {
+		return err
+	}
+	v.RolledFrom(whole)
+	err = reader.Counters(func(c ledger.Counter, state *ledger.State) error {
 		v.Counter(c, state)
 		return step()
 	})
@@ -84,8 +89,22 @@ func feed(ctx context.Context, v *ledger.Verifier, reader store.Reader, progress
 	if err != nil {
 		return err
 	}
-	return reader.Calls(func(call *store.Call) error {
+	err = reader.Calls(func(call *store.Call) error {
 		v.Call(&call.Call)
+		return step()
+	})
+	if err != nil {
+		return err
+	}
+	err = reader.Rollups(func(r *ledger.Rollup) error {
+		v.Rollup(r)
+		return step()
+	})
+	if err != nil {
+		return err
+	}
+	return reader.Unrolled(func(e *ledger.Event) error {
+		v.Unrolled(e)
 		return step()
 	})
 }

@@ -127,6 +127,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	running, s.quit = context.WithCancel(context.WithoutCancel(ctx))
 	s.background.Go(func() { s.keep(running) })
 	s.background.Go(func() { s.retain(running) })
+	s.background.Go(func() { s.roll(running) })
 	s.share(running)
 	watch := s.watch() // it listens before anybody is told that the program runs
 	s.background.Go(func() { watch(running) })

@@ -60,7 +60,7 @@ func (c *core) prune(ctx context.Context, retention int64, rest time.Duration) e
 		if err != nil {
 			return err
 		}
-		c.retained.rows.Add(step.Calls + step.Events + step.Quarters + step.Notices)
+		c.retained.rows.Add(step.Calls + step.Events + step.Quarters + step.Rollups + step.Notices)
 		if done {
 			c.retained.until.Store(cut.Calls)
 			return nil

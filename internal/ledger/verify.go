@@ -18,8 +18,9 @@ const verifiedDays = 30
 // Verifier recomputes counters from what is written of them: a money or token
 // counter is its closings and the events that name it, held amounts and gauges
 // are the open reservations, buckets and sliding windows what the call log says
-// was taken and given back (RES-7). Feed it one snapshot, in this order: counters,
-// reservations, closings, events, calls.
+// was taken and given back (RES-7). Roll-ups are the events that they were made
+// from. Feed it one snapshot, in this order: counters, reservations, closings,
+// events, calls; roll-ups and events without one at any time after RolledFrom.
 //
 // Single days are not compared where a clock that was set back by more than a
 // day has moved them (Days.Moved); their total is.
@@ -30,6 +31,7 @@ type Verifier struct {
 	replays  map[Counter]*replay
 	dropped  int64
 	rosters  map[string]*roster // by workspace
+	rolled   rolled
 	broken   []Difference
 	counts   VerifyCounts
 }
@@ -46,7 +48,7 @@ type account struct {
 
 // VerifyCounts says how much was looked at, for a report.
 type VerifyCounts struct {
-	Counters, Reservations, Tombstones, Closings, Events, Calls int64
+	Counters, Reservations, Tombstones, Closings, Events, Calls, Rollups int64
 	// Partial are buckets and windows that were not compared: the call log begins
 	// after what they still hold. Saturated counters cannot be compared: a sum was
 	// cut (section 1).
@@ -73,7 +75,7 @@ type Difference struct {
 func NewVerifier(at int64) *Verifier {
 	return &Verifier{
 		at: at, counters: make(map[Counter]*account), open: make(map[ID]bool), replays: make(map[Counter]*replay),
-		dropped: math.MinInt64,
+		dropped: math.MinInt64, rolled: rolled{from: math.MaxInt64},
 	}
 }
 
@@ -153,6 +155,9 @@ func (v *Verifier) Closing(c Counter, kind Kind, credit bool, amount int64) {
 // Event takes one event.
 func (v *Verifier) Event(e *Event) {
 	v.counts.Events++
+	if e.Reports() && e.AdmittedAt >= v.rolled.from {
+		v.rolled.want(e, 1)
+	}
 	if e.Kind <= EventUndone && v.open[e.ID] {
 		v.broken = append(v.broken, Difference{
 			Counter: Counter{Workspace: e.Workspace}, Figure: "ending", Have: 1, ID: e.ID,
@@ -204,7 +209,7 @@ func (v *Verifier) Counts() VerifyCounts { return v.counts }
 // empty when the books balance. Nothing is taken afterwards.
 func (v *Verifier) Differences() []Difference {
 	v.counts.Partial, v.counts.Saturated = 0, 0
-	all := append(slices.Clone(v.broken), v.rosterDifferences()...)
+	all := append(slices.Concat(v.broken, v.rolled.differences()), v.rosterDifferences()...)
 	for c, r := range v.replays {
 		if r.row != nil && r.row.Saturated {
 			continue

@@ -243,7 +243,8 @@ const (
 )
 
 // UsageQuery asks for the usage of requests admitted in [From, To). ByDay is the
-// local date in Zone (nil: UTC), as 2006-01-02. No By: one row for all.
+// local date in Zone (nil: UTC), as 2006-01-02. No By: one row for all. A request
+// of before Sums.Whole counts as if it had been admitted at noon of its day of UTC.
 type UsageQuery struct {
 	Workspace string
 	From, To  int64
@@ -303,6 +304,27 @@ type Reader interface {
 	Calls(fn func(*Call) error) error
 	// Dropped is an instant: calls that ended before it may be gone; 0: none is.
 	Dropped() (before int64, err error)
+	Sums
+}
+
+// Sums are what usage reports are made of: roll-ups, and the events that are in
+// none yet.
+type Sums interface {
+	Rollups(fn func(*ledger.Rollup) error) error
+	// Unrolled walks events that no roll-up holds, in any order.
+	Unrolled(fn func(*ledger.Event) error) error
+	// Whole is the start of a day of UTC: roll-ups of before it stand for days, and
+	// events of requests that were admitted before it may be gone.
+	Whole() (before int64, err error)
+}
+
+// Rollable is a store that rolls usage up behind its batches; others do it with
+// them.
+type Rollable interface {
+	// Roll makes one step in one transaction: about limit events that no later one
+	// can come before are added to roll-ups. done tells that nothing is left to do
+	// now, or that another process does it.
+	Roll(ctx context.Context, limit int) (events int64, done bool, err error)
 }
 
 // Cut says which records may go: those of before an instant each. 0 keeps all.
@@ -310,9 +332,10 @@ type Cut struct {
 	// Calls that ended before it, refusals too.
 	Calls int64
 	// Events of requests that were admitted, and last charged or corrected, before
-	// it; their sums are closed into daily entries. Entries of funds, raises, resets
-	// and seeds stay. It lies 62 days back at the least: verify compares the single
-	// days of the caps with events.
+	// its day of UTC; their sums are closed into daily entries, and the roll-ups of
+	// all requests of before that day become days. Entries of funds, raises, resets and
+	// seeds stay. It lies 62 days back at the least: verify compares the single days
+	// of the caps with events.
 	Events int64
 	// Quarters before it become days of UTC. No day of a zone's that is still
 	// counted may begin before it.
@@ -323,7 +346,7 @@ type Cut struct {
 
 // Pruned is what one step did, in rows: those that are gone, and the Closings
 // that were written.
-type Pruned struct{ Calls, Events, Closings, Quarters, Notices int64 }
+type Pruned struct{ Calls, Events, Closings, Quarters, Rollups, Notices int64 }
 
 // Retainable drops what need not be kept (RES-6).
 type Retainable interface {

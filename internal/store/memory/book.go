@@ -32,6 +32,8 @@ type Book struct {
 	quarters    map[quarterKey]ledger.QuarterSum
 	closings    map[store.Closing]int64 // by what they are of, without an amount
 	dropped     int64                   // calls that ended before it
+	whole       int64                   // what was admitted before it may be in rolled, not in events
+	rolled      []ledger.Rollup         // days of UTC
 	generations map[string]int64
 	config
 }
@@ -254,7 +256,7 @@ func (b *Book) View(ctx context.Context, fn func(store.Reader) error) error {
 	r := &reader{
 		counters: maps.Clone(b.counters), open: maps.Clone(b.open), events: slices.Clone(b.events),
 		quarters: slices.Collect(maps.Values(b.quarters)), calls: slices.Collect(maps.Values(b.calls)),
-		dropped: b.dropped,
+		dropped: b.dropped, whole: b.whole, rolled: slices.Clone(b.rolled),
 	}
 	for c, amount := range b.closings {
 		c.Amount = amount

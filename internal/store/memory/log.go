@@ -84,7 +84,12 @@ func (b *Book) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow,
 	if err := b.ready(ctx); err != nil {
 		return nil, err
 	}
-	usage := shelf.NewUsage(&q)
+	usage := shelf.NewUsage(&q, b.whole)
+	for i := range b.rolled {
+		if b.rolled[i].Workspace == q.Workspace {
+			usage.AddDay(&b.rolled[i])
+		}
+	}
 	for i := range b.events {
 		if b.events[i].Workspace == q.Workspace {
 			usage.Add(&b.events[i])

@@ -41,6 +41,8 @@ func (b *Book) dropCalls(before int64, limit int, step *store.Pruned) bool {
 }
 
 func (b *Book) closeEvents(before int64, limit int, step *store.Pruned) bool {
+	before -= before % shelf.DayMicros
+	b.whole = max(b.whole, before)
 	requests := make(map[callKey][]ledger.Event)
 	if !slices.ContainsFunc(b.events, func(e ledger.Event) bool { return shelf.Closable([]ledger.Event{e}, before) }) {
 		return false
@@ -70,9 +72,25 @@ func (b *Book) closeEvents(before int64, limit int, step *store.Pruned) bool {
 		b.closings[c] = shelf.Saturate(b.closings[c], amount)
 		step.Closings++
 	}
+	b.roll(gone)
 	b.dropped = max(b.dropped, before)
 	step.Events = int64(len(gone))
 	return true
+}
+
+// roll keeps what reports say of events that go.
+func (b *Book) roll(gone []ledger.Event) {
+	rolled := shelf.NewRollups(b.whole)
+	for i := range b.rolled {
+		rolled.Add(&b.rolled[i])
+	}
+	for i := range gone {
+		rolled.Event(&gone[i])
+	}
+	b.rolled = b.rolled[:0]
+	for _, r := range rolled.Rows() {
+		b.rolled = append(b.rolled, r.Rollup)
+	}
 }
 
 func (b *Book) closeQuarters(before int64, limit int, step *store.Pruned) bool {

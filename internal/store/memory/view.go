@@ -20,6 +20,8 @@ type reader struct {
 	closings []store.Closing
 	calls    []store.Call
 	dropped  int64
+	whole    int64
+	rolled   []ledger.Rollup
 }
 
 func compareQuarters(a, b ledger.QuarterSum) int {
@@ -79,6 +81,15 @@ func (r *reader) Closings(fn func(store.Closing) error) error {
 
 // Dropped is until where calls were dropped.
 func (r *reader) Dropped() (before int64, err error) { return r.dropped, nil }
+
+// Whole is before which usage is kept by days.
+func (r *reader) Whole() (before int64, err error) { return r.whole, nil }
+
+// Rollups are the days of events that are gone.
+func (r *reader) Rollups(fn func(*ledger.Rollup) error) error { return each(r.rolled, fn) }
+
+// Unrolled walks all events.
+func (r *reader) Unrolled(fn func(*ledger.Event) error) error { return each(r.events, fn) }
 
 // Calls walks by workspace and id.
 func (r *reader) Calls(fn func(*store.Call) error) error {

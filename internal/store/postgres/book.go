@@ -124,6 +124,9 @@ type Book struct {
 	mu      sync.Mutex // guards refusals
 	records shelf.Refusals
 
+	pruneMu sync.Mutex // guards pruning
+	pruning pruning
+
 	running sync.Mutex // guards what follows
 	stop    func()
 	started bool

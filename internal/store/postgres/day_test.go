@@ -64,6 +64,9 @@ func TestDaysComeAndGo(t *testing.T) {
 	if list := days(); !slices.Contains(list, "events_20260310") || slices.Contains(list, "events_20260311") || !slices.Contains(list, "events_20260618") {
 		t.Errorf("days: %v", list)
 	}
+	if _, err := storetest.Roll(t.Context(), book, 100); err != nil {
+		t.Fatal(err)
+	}
 	for done := false; !done; {
 		old := now.Now() - (90 * 24 * time.Hour).Microseconds()
 		if _, done, err = book.Prune(t.Context(), store.Cut{Calls: old, Events: old}, 100); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
-	"github.com/weirhq/weir/internal/store/shelf"
 )
 
 // idSlackMicros is how far the time inside an id may lie from its admission's.
@@ -115,24 +114,6 @@ func before(id ledger.ID) pgtype.UUID {
 
 // uuidOf is an id as a parameter whose type every mode of execution knows.
 func uuidOf(id ledger.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
-
-// Usage is store.Log's.
-func (b *Book) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, error) {
-	usage := shelf.NewUsage(&q)
-	rows, err := b.reports.Query(ctx, sqlUsageEvents, escape(q.Workspace),
-		idAt(shelf.Saturate(q.From, -idSlackMicros)), idAt(shelf.Saturate(q.To, idSlackMicros)), q.From, q.To)
-	if err != nil {
-		return nil, fmt.Errorf("read usage: %w", known(err))
-	}
-	err = each(rows, scanEvent, func(e *ledger.Event) error {
-		usage.Add(e)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read usage: %w", err)
-	}
-	return usage.Rows(), nil
-}
 
 // idAt is the least id of an instant, within what ids can say.
 func idAt(at int64) pgtype.UUID {

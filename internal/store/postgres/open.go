@@ -153,6 +153,9 @@ func (b *Book) start(ctx context.Context, config *pgxpool.Config) error {
 	if err := b.begins(ctx); err != nil {
 		return err
 	}
+	if err := b.recount(ctx); err != nil {
+		return err
+	}
 	if err := b.makeDays(ctx, b.Now(), daysAhead); err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ const (
  pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, current_setting('synchronous_commit')`
 	sqlRights = `SELECT t.name, r.name
 FROM unnest(ARRAY['meta', 'generations', 'objects', 'key_secrets', 'credentials', 'counters', 'reservations', 'events', 'calls',
- 'key_quarters', 'closings', 'outbox', 'audit', 'replicas']) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name)
+ 'key_quarters', 'closings', 'outbox', 'audit', 'replicas', 'rollups', 'rolling']) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name)
 WHERE NOT has_table_privilege(t.name, r.name)
 UNION ALL SELECT 'schema ' || current_schema(), 'CREATE' WHERE NOT $1 AND NOT has_schema_privilege(current_schema(), 'CREATE')`
 	sqlTablesMissing = `SELECT k.name FROM unnest($1::text[]) AS k (name)
@@ -259,22 +259,29 @@ WHERE kind <> 0 ORDER BY workspace, lim, epoch, subject, win`
 	sqlQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters ORDER BY workspace, key, quarter`
 	sqlClosings = `SELECT workspace, lim, epoch, subject, win, day, credit, kind, amount FROM closings
 ORDER BY workspace, lim, epoch, subject, win, day, credit`
-	// $1 is the instant, $2 an id that is above all of before it.
-	sqlDropCalls = `DELETE FROM calls c USING (SELECT workspace, id FROM calls WHERE id < $2 AND ended_at < $1 LIMIT $3) AS o
-WHERE c.workspace = o.workspace AND c.id = o.id`
+	// What may be dropped (RES-6) is found workspace by workspace, behind where the
+	// last step has looked.
+	sqlNextCaller = `SELECT coalesce(min(workspace), '') FROM calls WHERE workspace > $1`
+	sqlCallAges   = `SELECT id, ended_at FROM calls WHERE workspace = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT $4`
+	sqlDropCalls  = `DELETE FROM calls WHERE workspace = $1 AND id = ANY ($2::uuid[]) AND ended_at < $3 AND id BETWEEN $4 AND $5`
+	sqlNextShop   = `SELECT coalesce(min(workspace), '') FROM events WHERE workspace > $1`
 	// A request goes with all its events or stays with all; entries stay (kind 6
-	// and above).
-	sqlCloseEvents = `DELETE FROM events d USING (
- SELECT DISTINCT workspace, id FROM events e WHERE id < $2 AND at < $1 AND admitted_at < $1 AND kind < 6
-  AND NOT EXISTS (SELECT FROM events x WHERE x.workspace = e.workspace AND x.id = e.id AND (x.at >= $1 OR x.admitted_at >= $1 OR x.kind >= 6))
- LIMIT $3) AS o
-WHERE d.workspace = o.workspace AND d.id = o.id
-RETURNING d.workspace, d.id, d.attempt, d.kind, d.at, d.admitted_at, d.key, d.model, d.spend, d.tokens, d.body`
+	// and above), and what is in no roll-up yet.
+	sqlOldEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE workspace = $1 AND id > $2 AND id < $3 AND kind < 6 ORDER BY id, attempt, kind LIMIT $4`
+	sqlLateEvents = `SELECT DISTINCT id FROM events WHERE tx >= $1 AND workspace = $2 AND id BETWEEN $3 AND $4`
+	sqlDropEvents = `DELETE FROM events WHERE workspace = $1 AND id = ANY ($2::uuid[]) AND id BETWEEN $3 AND $4 AND kind < 6`
 	sqlAddClosing = `INSERT INTO closings AS c (workspace, lim, epoch, subject, win, day, credit, kind, amount)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (workspace, lim, epoch, subject, win, day, credit) DO UPDATE SET
  amount = least(greatest(c.amount::numeric + excluded.amount, -9223372036854775808), 9223372036854775807)::bigint`
+	sqlNextKey     = `SELECT workspace, key FROM key_quarters WHERE (workspace, key) > ($1, $2) ORDER BY workspace, key LIMIT 1`
 	sqlOldQuarters = `SELECT workspace, key, quarter, spend, tokens, requests FROM key_quarters
-WHERE quarter < $1 AND quarter % $2 <> 0 ORDER BY workspace, key, quarter LIMIT $3 FOR UPDATE`
+WHERE workspace = $1 AND key = $2 AND quarter >= $3 AND quarter < $4 AND quarter % $5 <> 0 ORDER BY quarter LIMIT $6 FOR UPDATE`
+	sqlNextRolled = `SELECT coalesce(min(workspace), '') FROM rollups WHERE workspace > $1`
+	sqlOldRollups = `SELECT ` + rollupColumns + ` FROM rollups
+WHERE workspace = $1 AND quarter >= $2 AND quarter < $3 AND quarter % $4 <> 0 ORDER BY quarter LIMIT $5 FOR UPDATE`
+	sqlDropRollups = `DELETE FROM rollups r USING unnest($2::bigint[], $3::bytea[]) AS k (quarter, grp)
+WHERE r.workspace = $1 AND r.quarter = k.quarter AND r.grp = k.grp`
 	sqlAddQuarter = `INSERT INTO key_quarters AS q (workspace, key, quarter, spend, tokens, requests)
 VALUES ($1, $2, $3, $4, $5, $6) ` + addQuarter
 	sqlDropQuarter = `DELETE FROM key_quarters WHERE workspace = $1 AND key = $2 AND quarter = $3`
@@ -287,11 +294,6 @@ VALUES ($1, $2, $3, $4, $5, $6) ` + addQuarter
 	sqlCallEvents = `SELECT ` + eventColumns + ` FROM events WHERE workspace = $1 AND id = $2 ORDER BY at, kind, attempt`
 	sqlFundEvents = `SELECT ` + eventColumns + ` FROM events
 WHERE workspace = $1 AND kind >= 6 AND kind <= 8 AND id < $2 ORDER BY id DESC LIMIT $3`
-	// The range of ids is wider than that of the instants by how far a gateway's
-	// clock may be off; admitted_at decides.
-	sqlUsageEvents = `SELECT ` + eventColumns + ` FROM events
-WHERE workspace = $1 AND id >= $2 AND id < $3 AND admitted_at >= $4 AND admitted_at < $5`
-
 	callColumns    = `c.workspace, c.id, c.key, c.outcome, c.code, c.at, c.ended_at, c.model, c.client_id, c.count, c.body`
 	sqlAllCalls    = `SELECT ` + callColumns + ` FROM calls c ORDER BY workspace, id`
 	sqlCall        = `SELECT ` + callColumns + ` FROM calls c WHERE workspace = $1 AND id = $2`

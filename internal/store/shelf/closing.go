@@ -28,6 +28,22 @@ func Closable(request []ledger.Event, before int64) bool {
 	return len(request) > 0
 }
 
+// ClosableOf are those events of a list, in the order of their requests, whose
+// requests may be closed, but for some.
+func ClosableOf(list []ledger.Event, before int64, but []ledger.ID) (gone []ledger.Event) {
+	for len(list) > 0 {
+		n := slices.IndexFunc(list, func(e ledger.Event) bool { return e.ID != list[0].ID })
+		if n < 0 {
+			n = len(list)
+		}
+		if Closable(list[:n], before) && !slices.Contains(but, list[0].ID) {
+			gone = append(gone, list[:n]...)
+		}
+		list = list[n:]
+	}
+	return gone
+}
+
 // Closings sums what events charged, by counter and day of admission, in key
 // order. A sum that would overflow is cut, as its counter's is (section 1).
 func Closings(events []ledger.Event) []store.Closing {

@@ -3,18 +3,19 @@
 package shelf
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/window"
 )
 
-// Usage sums events into the rows of a report.
+// Usage sums roll-ups and events into the rows of a report.
 type Usage struct {
 	query  *store.UsageQuery
+	whole  int64
 	groups map[string]*group
 }
 
@@ -23,72 +24,72 @@ type group struct {
 	row    store.UsageRow
 }
 
-// NewUsage starts a report.
-func NewUsage(q *store.UsageQuery) *Usage {
-	return &Usage{query: q, groups: make(map[string]*group)}
-}
-
-// Reports tells whether an event of that kind is usage: what a request was
-// charged and what corrected it, not what was paid in.
-func Reports(k ledger.EventKind) bool {
-	switch k {
-	case ledger.EventSettled, ledger.EventSwept, ledger.EventCorrection:
-		return true
-	default:
-		return false
-	}
-}
-
-// Bodies tells whether the report needs more of an event than its instant, key,
-// model and amounts.
-func (u *Usage) Bodies() bool {
-	return slices.ContainsFunc(u.query.By, func(b store.By) bool {
-		return b != store.ByKey && b != store.ByModel && b != store.ByDay
-	})
+// NewUsage starts a report. whole is Sums.Whole's.
+func NewUsage(q *store.UsageQuery, whole int64) *Usage {
+	return &Usage{query: q, whole: whole, groups: make(map[string]*group)}
 }
 
 // Add counts one event, if the report asks for it.
 func (u *Usage) Add(e *ledger.Event) {
-	q := u.query
-	if !Reports(e.Kind) || e.AdmittedAt < q.From || e.AdmittedAt >= q.To {
+	at := e.AdmittedAt
+	if at < u.whole {
+		at += dayNoon - at%DayMicros
+	}
+	if !e.Reports() || at < u.query.From || at >= u.query.To {
 		return
 	}
-	values := make([]string, len(q.By))
-	for i, by := range q.By {
-		values[i] = u.value(by, e)
-	}
-	key := strings.Join(values, "\x00")
-	g := u.groups[key]
-	if g == nil {
-		g = &group{values: values}
-		u.groups[key] = g
-	}
-	g.row.Spend = Saturate(g.row.Spend, e.Spend)
-	g.row.Tokens = Saturate(g.row.Tokens, e.Tokens)
-	g.row.Events++
-	if e.Kind != ledger.EventCorrection && e.Attempt == 0 {
-		g.row.Requests++
+	r := e.Rollup()
+	u.add(&r, window.DayAt(at, u.query.Zone))
+}
+
+// AddSum counts what one span of the report's Plan has of one group, of which
+// only what Columns names need be set.
+func (u *Usage) AddSum(s *Span, r *ledger.Rollup) { u.add(r, s.Day) }
+
+// AddDay counts what stands for its day of UTC, if the report asks for it.
+func (u *Usage) AddDay(r *ledger.Rollup) {
+	if noon := r.Quarter + dayNoon; noon >= u.query.From && noon < u.query.To {
+		u.add(r, window.DayAt(noon, u.query.Zone))
 	}
 }
 
-func (u *Usage) value(by store.By, e *ledger.Event) string {
+func (u *Usage) add(r *ledger.Rollup, day window.Day) {
+	values := make([]string, len(u.query.By))
+	var name []byte
+	for i, by := range u.query.By {
+		if by == store.ByDay {
+			values[i] = day.String()
+		} else if field := Field(&r.Group, by); field != nil {
+			values[i] = *field
+		}
+		name = append(binary.AppendUvarint(name, uint64(len(values[i]))), values[i]...)
+	}
+	g := u.groups[string(name)]
+	if g == nil {
+		g = &group{values: values}
+		u.groups[string(name)] = g
+	}
+	g.row.Spend, g.row.Tokens = Saturate(g.row.Spend, r.Spend), Saturate(g.row.Tokens, r.Tokens)
+	g.row.Requests, g.row.Events = g.row.Requests+r.Requests, g.row.Events+r.Events
+}
+
+// Field is what a report that is grouped by something reads; nil for days.
+func Field(g *ledger.Group, by store.By) *string {
 	switch by {
 	case store.ByKey:
-		return e.Subjects.Key
+		return &g.Key
 	case store.ByModel:
-		return e.Model
+		return &g.Model
 	case store.ByProvider:
-		return e.Provider
+		return &g.Provider
 	case store.ByUser:
-		return e.Subjects.User
+		return &g.User
 	case store.ByTeam:
-		return e.Subjects.Team
+		return &g.Team
 	case store.ByProject:
-		return e.Subjects.Project
-	case store.ByDay:
-		return window.DayAt(e.AdmittedAt, u.query.Zone).String()
+		return &g.Project
 	default:
-		return ""
+		return nil
 	}
 }
 

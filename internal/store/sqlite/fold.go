@@ -132,6 +132,9 @@ func (w *writer) fold(f *fold) error {
 			return err
 		}
 	}
+	if err := w.roll(f.events); err != nil {
+		return err
+	}
 	for _, c := range f.calls {
 		w.body = append(append(w.body[:0], c.end...), c.put.body...)
 		if err := w.exec(sqlAddCall, c.Workspace, c.ID[:], c.Key, c.Outcome, c.EndedAt, c.ClientID, w.body); err != nil {

@@ -10,15 +10,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
-	"github.com/weirhq/weir/internal/store/shelf"
 )
-
-// idSlackMicros is how far the time inside an id may lie from its admission's.
-const idSlackMicros = int64(24 * time.Hour / time.Microsecond)
 
 // lastID is above every id.
 var lastID = [17]byte{
@@ -84,27 +79,6 @@ func before(id ledger.ID) []byte {
 		return lastID[:]
 	}
 	return id[:]
-}
-
-// Usage is store.Log's.
-func (b *Book) Usage(ctx context.Context, q store.UsageQuery) ([]store.UsageRow, error) {
-	usage := shelf.NewUsage(&q)
-	if err := b.catchUp(ctx); err != nil {
-		return nil, err
-	}
-	rows, err := b.read.QueryContext(ctx, sqlUsageEvents, q.Workspace,
-		idAt(shelf.Saturate(q.From, -idSlackMicros)), idAt(shelf.Saturate(q.To, idSlackMicros)), q.From, q.To)
-	if err != nil {
-		return nil, fmt.Errorf("read usage: %w", known(err))
-	}
-	err = each(rows, scanEvent, func(e *ledger.Event) error {
-		usage.Add(e)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read usage: %w", err)
-	}
-	return usage.Rows(), nil
 }
 
 // idAt is the least id of an instant, within what ids can say.

@@ -158,11 +158,13 @@ func (b *Book) reload(ctx context.Context) error {
 	}
 	b.writer, b.open, b.bodies, b.generations = w, open, bodies, generations
 	b.counters = newCache(b.options.CounterCache)
-	if err := b.recoverJournal(); err != nil {
-		w.spent.Store(true)
-		return err
+	if err = w.rollStored(); err == nil {
+		err = b.recoverJournal()
 	}
-	return nil
+	if err != nil {
+		w.spent.Store(true)
+	}
+	return err
 }
 
 func (w *writer) reservations() (shelf.Open, map[ledger.ID][]byte, error) {

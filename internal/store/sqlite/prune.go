@@ -32,7 +32,7 @@ type pruning struct {
 	id        ledger.ID // of events: looked at
 	key       string
 	inKey     bool
-	since     int64 // quarters before it are days already
+	since     int64 // quarters, or roll-ups, before it are days already
 }
 
 // part is what one step takes away; more tells that there may be more of its kind.
@@ -45,7 +45,7 @@ type part struct {
 
 // phases are taken one after the other.
 var phases = [...]func(*Book, context.Context, *pruning, int) (part, error){
-	(*Book).oldCalls, (*Book).oldEvents, (*Book).oldQuarters, (*Book).oldNotices,
+	(*Book).oldCalls, (*Book).oldRollups, (*Book).oldEvents, (*Book).oldQuarters, (*Book).oldNotices,
 }
 
 // Prune is store.Retainable's. A step reads beside the batches what it drops, and
@@ -148,7 +148,7 @@ func (b *Book) oldNotices(ctx context.Context, p *pruning, limit int) (part, err
 
 // oldEvents closes the oldest requests of one workspace that it has not looked at.
 func (b *Book) oldEvents(ctx context.Context, p *pruning, limit int) (out part, err error) {
-	before, workspace := p.cut.Events, p.workspace
+	before, workspace := p.cut.Events-p.cut.Events%shelf.DayMicros, p.workspace
 	if workspace == "" {
 		if workspace, err = b.shopAfter(ctx, ""); err != nil || workspace == "" {
 			return out, err
@@ -177,7 +177,7 @@ func (b *Book) oldEvents(ctx context.Context, p *pruning, limit int) (out part, 
 		out.more = next != ""
 	}
 	out.more = out.more || len(list) >= limit
-	gone := closable(list, before)
+	gone := shelf.ClosableOf(list, before, nil)
 	if len(gone) == 0 {
 		return out, nil
 	}
@@ -193,21 +193,6 @@ func (b *Book) shopAfter(ctx context.Context, workspace string) (next string, er
 		return "", known(err)
 	}
 	return next, nil
-}
-
-// closable are the events, in the order of their requests, of those that may go.
-func closable(list []ledger.Event, before int64) (gone []ledger.Event) {
-	for len(list) > 0 {
-		n := slices.IndexFunc(list, func(e ledger.Event) bool { return e.ID != list[0].ID })
-		if n < 0 {
-			n = len(list)
-		}
-		if shelf.Closable(list[:n], before) {
-			gone = append(gone, list[:n]...)
-		}
-		list = list[n:]
-	}
-	return gone
 }
 
 func (w *writer) closeEvents(gone []ledger.Event, closings []store.Closing, before int64) error {

@@ -110,11 +110,6 @@ ORDER BY workspace, lim, epoch, subject, win, day, credit`
 	sqlCallEvents = `SELECT ` + eventColumns + ` FROM events WHERE workspace = ? AND id = ?`
 	sqlFundEvents = `SELECT ` + eventColumns + ` FROM events
 WHERE workspace = ? AND kind >= 6 AND kind <= 8 AND id < ? ORDER BY id DESC LIMIT ?`
-	// The range of ids is wider than that of the instants by how far a gateway's
-	// clock may be off; admitted_at decides.
-	sqlUsageEvents = `SELECT ` + eventColumns + ` FROM events
-WHERE workspace = ? AND id >= ? AND id < ? AND admitted_at >= ? AND admitted_at < ?`
-
 	// What may be dropped (RES-6). Rows are listed in the order in which they were
 	// written, which is that of their instants while clocks run as they should.
 	sqlCallAges   = `SELECT rowid, ended_at FROM calls WHERE rowid > ? ORDER BY rowid LIMIT ?`

@@ -34,7 +34,7 @@ const (
 	storesFolder = "testdata/stores"
 	// present is the newest migration; a new one that is released with it takes a
 	// new store.
-	present = "00001"
+	present = "00002"
 	day     = 24 * time.Hour
 )
 

@@ -87,13 +87,5 @@ func (r *reader) Calls(fn func(*store.Call) error) error {
 
 // Dropped is what the snapshot says of its calls.
 func (r *reader) Dropped() (before int64, err error) {
-	var value []byte
-	err = r.tx.QueryRowContext(r.ctx, sqlMeta, metaDropped).Scan(&value)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, known(err)
-	}
-	return instantOf(value), nil
+	return readInstant(r.ctx, r.tx, metaDropped)
 }

@@ -23,6 +23,9 @@ type Books struct {
 	Closings     []store.Closing
 	Calls        []store.Call
 	Dropped      int64
+	Rollups      []ledger.Rollup
+	Unrolled     []ledger.Event
+	Whole        int64
 }
 
 // Take copies one snapshot. Counters that mean nothing are left out: a book may
@@ -43,6 +46,9 @@ func Take(ctx context.Context, v store.Verifiable) (*Books, error) {
 			r.Calls(func(c *store.Call) error { b.Calls = append(b.Calls, *c); return nil }),
 			r.Closings(func(c store.Closing) error { b.Closings = append(b.Closings, c); return nil }),
 			func() (err error) { b.Dropped, err = r.Dropped(); return err }(),
+			r.Rollups(func(r *ledger.Rollup) error { b.Rollups = append(b.Rollups, *r); return nil }),
+			r.Unrolled(func(e *ledger.Event) error { b.Unrolled = append(b.Unrolled, *e); return nil }),
+			func() (err error) { b.Whole, err = r.Whole(); return err }(),
 		)
 	})
 	return b, err
@@ -134,6 +140,7 @@ func (b *Books) verified() error {
 	if b.Dropped > 0 {
 		v.Dropped(b.Dropped)
 	}
+	v.RolledFrom(b.Whole)
 	for c, s := range b.Counters {
 		v.Counter(c, &s)
 	}
@@ -148,6 +155,12 @@ func (b *Books) verified() error {
 	}
 	for i := range b.Calls {
 		v.Call(&b.Calls[i].Call)
+	}
+	for i := range b.Rollups {
+		v.Rollup(&b.Rollups[i])
+	}
+	for i := range b.Unrolled {
+		v.Unrolled(&b.Unrolled[i])
 	}
 	for _, d := range v.Differences() {
 		return fmt.Errorf("%+v: %s is %d, the records say %d (%s)", d.Counter, d.Figure, d.Have, d.Want, d.ID)

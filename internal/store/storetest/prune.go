@@ -35,8 +35,12 @@ func cutAt(now int64) store.Cut {
 	return store.Cut{Calls: old, Events: old - old%aDay, Quarters: now - daysWhole, Notices: old}
 }
 
-// prune makes every step of a cut and checks the books after each.
+// prune makes every step of a cut and checks the books after each. Events go when
+// they are rolled up.
 func prune(ctx context.Context, s Store, cut store.Cut, limit int) (sum store.Pruned, err error) {
+	if _, err := Roll(ctx, s, limit); err != nil {
+		return sum, err
+	}
 	for range manySteps {
 		step, done, err := s.Prune(ctx, cut, limit)
 		if err != nil {
@@ -50,7 +54,7 @@ func prune(ctx context.Context, s Store, cut store.Cut, limit int) (sum store.Pr
 			return sum, fmt.Errorf("after a step: %w", err)
 		}
 		sum.Calls, sum.Events, sum.Closings = sum.Calls+step.Calls, sum.Events+step.Events, sum.Closings+step.Closings
-		sum.Quarters, sum.Notices = sum.Quarters+step.Quarters, sum.Notices+step.Notices
+		sum.Quarters, sum.Rollups, sum.Notices = sum.Quarters+step.Quarters, sum.Rollups+step.Rollups, sum.Notices+step.Notices
 		if done {
 			return sum, nil
 		}
@@ -191,6 +195,9 @@ func prunedWhole(t *testing.T, driver Driver) {
 		t.Fatalf("verdict %d", v)
 	}
 	d.after(65)
+	if _, err := Roll(t.Context(), d.store, 1); err != nil {
+		t.Fatal(err)
+	}
 	for range manySteps {
 		_, done, err := d.store.Prune(t.Context(), cutAt(d.clock.Now()), 2)
 		if err != nil {
@@ -267,6 +274,9 @@ func pruneWhileOthersWrite(t *testing.T, d *desk) {
 		d.do(t, s.settle(s.open(t, d, dollar), dollar))
 	}
 	late := s.open(t, d, dollar)
+	if _, err := Roll(t.Context(), d.store, 50); err != nil {
+		t.Fatal(err)
+	}
 	d.after(100)
 	together(callers, func(i int) {
 		switch i {
@@ -319,6 +329,11 @@ func (m *agedMix) days(t *rapid.T) {
 		m.desk.clock.Advance(time.Duration(rapid.IntRange(0, 25*24).Draw(t, "hours")) * time.Hour)
 		m.forget(t.Context())
 		cut := cutAt(m.desk.clock.Now())
+		if rapid.Bool().Draw(t, "rolls") {
+			if _, err := Roll(t.Context(), m.desk.store, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for range rapid.IntRange(0, 5).Draw(t, "steps") {
 			m.cut = max(m.cut, cut.Calls, cut.Events)
 			if _, _, err := m.desk.store.Prune(t.Context(), cut, rapid.IntRange(1, 7).Draw(t, "limit")); err != nil {

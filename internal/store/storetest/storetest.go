@@ -111,6 +111,7 @@ func Run(t *testing.T, d Driver) {
 			run("ALevelIsAnnouncedOnce", noticesOnce)
 			run("ARosterIsNeverPassed", rosterBounded)
 			run("PruningDisturbsNoRequest", pruneWhileOthersWrite)
+			run("AReportHasWhatWasAnswered", reportWhileOthersWrite)
 		})
 	}
 	run := func(name string, test func(*testing.T, Driver)) {
@@ -133,6 +134,9 @@ func Run(t *testing.T, d Driver) {
 	run("RefusalRecordsAreBounded", refusalRecords)
 	run("ReadsSeeWhatWasAnsweredBefore", readsFollow)
 	run("UsageByKeyModelAndLocalDay", usage)
+	run("AReportIsTheSumOfAllEvents", reportsAgree)
+	run("ReportsOutliveEvents", reportsOutliveEvents)
+	run("LateUsageCountsOnce", lateUsageCounts)
 	run("AClosedStoreIsUnavailable", closed)
 	run("WhatIsOlderThanTheCutGoes", pruneByAge)
 	run("WhatIsGoneIsAnsweredMissing", prunedMissing)
