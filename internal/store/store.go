@@ -299,7 +299,6 @@ type Reader interface {
 	Counters(fn func(ledger.Counter, *ledger.State) error) error
 	Reservations(fn func(*ledger.Reservation) error) error
 	Events(fn func(*ledger.Event) error) error
-	Quarters(fn func(ledger.QuarterSum) error) error
 	Closings(fn func(Closing) error) error
 	Calls(fn func(*Call) error) error
 	// Dropped is an instant: calls that ended before it may be gone; 0: none is.
@@ -307,9 +306,10 @@ type Reader interface {
 	Sums
 }
 
-// Sums are what usage reports are made of: roll-ups, and the events that are in
-// none yet.
+// Sums are those of keys, and what usage reports are made of: roll-ups, and the
+// events that are in none yet.
 type Sums interface {
+	Quarters(fn func(ledger.QuarterSum) error) error
 	Rollups(fn func(*ledger.Rollup) error) error
 	// Unrolled walks events that no roll-up holds, in any order.
 	Unrolled(fn func(*ledger.Event) error) error

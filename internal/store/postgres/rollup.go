@@ -27,7 +27,7 @@ const (
 	sqlTakeRolling = sqlRolling + ` FOR UPDATE SKIP LOCKED`
 	sqlRolledTo    = `UPDATE rolling SET through = $1`
 	// sqlRollUntil is the transaction that a step of $3 events ends before.
-	sqlRollUntil  = `SELECT greatest(tx, (SELECT min(tx) + 1 FROM events WHERE tx >= $1)) FROM events WHERE tx >= $1 AND tx < $2
+	sqlRollUntil = `SELECT greatest(tx, (SELECT min(tx) + 1 FROM events WHERE tx >= $1)) FROM events WHERE tx >= $1 AND tx < $2
 ORDER BY tx OFFSET $3 LIMIT 1`
 	sqlRollEvents = `SELECT ` + eventColumns + ` FROM events WHERE tx >= $1 AND tx < $2`
 
