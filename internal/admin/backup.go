@@ -52,7 +52,7 @@ func (s *Service) Backup(ctx context.Context, a Actor, r BackupRequest) (BackupA
 		return BackupAnswer{}, invalid(err)
 	}
 	if s.Copyable == nil {
-		return BackupAnswer{}, fault.New(fault.InvalidRequest, "this store cannot be copied to a file: it keeps nothing there")
+		return BackupAnswer{}, fault.New(fault.InvalidRequest, "this store is no file that could be copied; a PostgreSQL database is copied with pg_dump or its provider's backups")
 	}
 	at := s.Clock.Now()
 	bytes, err := s.Copyable.Backup(ctx, file)
