@@ -24,8 +24,8 @@ FUZZTIME ?= 10m
 SEEDS ?= 20000
 SQLITE_SEEDS ?= 2000
 PG_SEEDS ?= 500
-# Rounds of `make torture`, about 15 seconds each, and the seed of the first:
-# empty is another one each time. A failure says how to repeat its round.
+# Rounds of each test of `make torture`, about 15 seconds each, and the seed of the
+# first: empty is another one each time. A failure says how to repeat its round.
 ROUNDS ?= 12
 SEED ?=
 # What `make release` builds, and where to.
@@ -92,8 +92,8 @@ soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, S
 		go test -timeout 0 -v -run 'TestSeedsKeepEveryInvariant|DoesAsTheModel' ./internal/sim
 
 .PHONY: torture
-torture: ## Kill, starve, cut and lie to the real program for ROUNDS (12), audit its books
-	@WEIR_TORTURE_ROUNDS=$(ROUNDS) WEIR_TORTURE_SEED=$(SEED) go test -count=1 -timeout 0 -v -run UnderTorture ./cmd/weir
+torture: ## Kill, starve, cut and lie to the real program, its network and database for ROUNDS (12), audit its books
+	@WEIR_TORTURE_ROUNDS=$(ROUNDS) WEIR_TORTURE_SEED=$(SEED) go test -p 1 -count=1 -timeout 0 -v -run UnderTorture ./internal/store/postgres ./cmd/weir
 
 .PHONY: bench
 bench: ## Every benchmark, BENCHTIME (1s) each

@@ -24,7 +24,7 @@ import (
 
 const (
 	// connectTimeout bounds one attempt to connect.
-	connectTimeout = 5 * time.Second
+	connectTimeout = 3 * time.Second
 	// reportTimeout bounds one statement of a report.
 	reportTimeout = 60 * time.Second
 	// schemaLock is the advisory lock of those who change the schema.
@@ -199,8 +199,16 @@ func (b *Book) openBatches(ctx context.Context, base *pgxpool.Config) (err error
 		for _, s := range b.settings() {
 			batches.ConnConfig.RuntimeParams[s.name] = s.value
 		}
-		batches.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return b.ready(ctx, conn.PgConn(), statements()...) }
+		batches.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			// The pool bounds the connecting alone: where nothing answers any more, a
+			// connection that is being made ready would keep its place for ever.
+			ctx, cancel := context.WithTimeout(ctx, b.options.BatchTimeout)
+			defer cancel()
+			return b.ready(ctx, conn.PgConn(), statements()...)
+		}
 	}
+	// One that takes longer than a batch may is nobody's; its place is another's.
+	batches.ConnConfig.ConnectTimeout = min(connectTimeout, b.options.BatchTimeout)
 	if b.batches, err = pgxpool.NewWithConfig(ctx, batches); err != nil {
 		return errors.Join(store.ErrUnavailable, err)
 	}
@@ -214,6 +222,7 @@ func (b *Book) configure(c *pgxpool.Config, connections int) {
 	c.MaxConns = int32(connections)
 	c.MinConns = 0
 	c.ConnConfig.ConnectTimeout = connectTimeout
+	c.BeforeConnect = hasten
 	if b.options.onAcquire != nil {
 		c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return b.options.onAcquire(ctx, conn), nil }
 	}

@@ -87,11 +87,12 @@ type usedMix struct {
 
 func (m *usedMix) step(t *rapid.T) {
 	word := func(name string, words ...string) string { return rapid.SampledFrom(words).Draw(t, name) }
+	m.by(t)
 	m.shop.key = word("key", "k1", "k2")
 	m.forget(t.Context())
 	ops := make([]*ledger.Op, rapid.IntRange(1, 6).Draw(t, "size"))
 	for i := range ops {
-		ops[i] = m.op(t)
+		ops[i] = m.op()
 		if ops[i].Verb == ledger.Admit {
 			ops[i].Subjects.User, ops[i].Subjects.Team = word("user", "", "ada", "eve", "ada\x00"), word("team", "red", "blue")
 			ops[i].Subjects.Project = word("project", "", "x")
