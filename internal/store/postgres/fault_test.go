@@ -55,7 +55,7 @@ func between(t *testing.T, database string) *pgtest.Proxy {
 
 // impatient gives up soon what the network has swallowed.
 func impatient(o postgres.Options) postgres.Options {
-	o.LockTimeout, o.BatchTimeout = 75*time.Millisecond, 150*time.Millisecond
+	o.LockTimeout, o.BatchTimeout = 100*time.Millisecond, 300*time.Millisecond
 	return o
 }
 
@@ -132,7 +132,7 @@ func TestConnectionsThatHangKeepNoPlace(t *testing.T) {
 		for admit() != nil && tries < 50 {
 			tries++
 		}
-		if tries > 20 {
+		if tries > 30 {
 			t.Errorf("it took %d tries", tries)
 		}
 	}
