@@ -86,6 +86,7 @@ func (d *digest) all(books store.Reader, rest store.Rest) error {
 		{"quarters", func(to func(any) error) error {
 			return books.Quarters(func(q ledger.QuarterSum) error { return to(q) })
 		}},
+		{"roll-ups", func(to func(any) error) error { return books.Rollups(put[ledger.Rollup](to)) }},
 		{"closings", func(to func(any) error) error { return books.Closings(func(c store.Closing) error { return to(c) }) }},
 		{"calls", func(to func(any) error) error {
 			return books.Calls(func(c *store.Call) error {

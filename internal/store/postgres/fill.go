@@ -29,14 +29,16 @@ const (
 // replicas says who uses it.
 var contents = []string{
 	"reservations", "counters", "meta", "generations", "objects", "key_secrets", "credentials",
-	"events", "calls", "key_quarters", "closings", "outbox", "audit",
+	"events", "calls", "key_quarters", "closings", "rollups", "outbox", "audit",
 }
 
 const (
 	// sqlOwner tells whether the role may make tables of days.
 	sqlOwner = `SELECT pg_has_role(c.relowner, 'USAGE') AND has_schema_privilege(current_schema(), 'CREATE')
 FROM pg_class c WHERE c.oid = 'events'::regclass`
-	sqlFilledAt = `INSERT INTO replicas (id, name, started_at, seen_at, stopped) VALUES ($1, $2, $3, $3, true)`
+	// What is copied with roll-ups comes before every transaction there is.
+	sqlFilledRolled = `UPDATE rolling SET through = 1`
+	sqlFilledAt     = `INSERT INTO replicas (id, name, started_at, seen_at, stopped) VALUES ($1, $2, $3, $3, true)`
 	// What is numbered goes on behind what is there.
 	sqlNumbers = `SELECT setval(pg_get_serial_sequence('audit', 'seq'), greatest(1, (SELECT coalesce(max(seq), 0) FROM audit))),
  setval(pg_get_serial_sequence('outbox', 'seq'), greatest(1, (SELECT coalesce(max(seq), 0) FROM outbox)))`
@@ -96,6 +98,7 @@ func (b *Book) Fill(ctx context.Context, from store.Whole, name string, at int64
 			args []any
 		}{
 			{sqlNumbers, nil},
+			{sqlFilledRolled, nil},
 			{sqlFilledAt, []any{filledBy, escape(name), at}},
 		} {
 			if _, err := tx.Exec(ctx, s.sql, s.args...); err != nil {

@@ -3,8 +3,11 @@
 package postgres
 
 import (
+	"fmt"
+
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
+	"github.com/weirhq/weir/internal/store/shelf"
 )
 
 // putter takes one row of a table.
@@ -14,6 +17,7 @@ func (f *filling) all(books store.Reader, rest store.Rest) error {
 	return first(
 		func() error { return f.configuration(rest) },
 		func() error { return f.books(books) },
+		func() error { return f.rollups(books) },
 		func() error { return f.records(books, rest) },
 	)
 }
@@ -85,14 +89,14 @@ func (f *filling) books(books store.Reader) error {
 			})
 		},
 		func() error {
-			columns := []string{"workspace", "id", "attempt", "kind", "at", "admitted_at", "key", "model", "spend", "tokens", "body"}
+			columns := []string{"workspace", "id", "attempt", "kind", "at", "admitted_at", "key", "model", "spend", "tokens", "tx", "body"}
 			return f.table("events", columns, func(put putter) error {
 				return books.Events(func(e *ledger.Event) error {
 					if err := f.dayOf("events", e.ID); err != nil {
 						return err
 					}
 					return put(escape(e.Workspace), uuidOf(e.ID), e.Attempt, int16(e.Kind), e.At, e.AdmittedAt, escape(e.Subjects.Key),
-						escape(e.Model), e.Spend, e.Tokens, e.Encode())
+						escape(e.Model), e.Spend, e.Tokens, int64(0), e.Encode())
 				})
 			})
 		},
@@ -113,6 +117,27 @@ func (f *filling) books(books store.Reader) error {
 			})
 		},
 	)
+}
+
+// rollups are copied as they are: days of which the events are gone are in them.
+func (f *filling) rollups(books store.Reader) error {
+	err := books.Unrolled(func(e *ledger.Event) error {
+		return fmt.Errorf("event %s is in no roll-up yet", e.ID)
+	})
+	if err != nil {
+		return err
+	}
+	columns := []string{
+		"workspace", "quarter", "grp", "key", "model", "provider", "member", "team", "project",
+		"spend", "tokens", "requests", "events", "first_millis", "last_millis",
+	}
+	return f.table("rollups", columns, func(put putter) error {
+		return books.Rollups(func(r *ledger.Rollup) error {
+			digest := shelf.DigestOf(&r.Group)
+			return put(escape(r.Workspace), r.Quarter, digest[:], escape(r.Key), escape(r.Model), escape(r.Provider), escape(r.User), escape(r.Team),
+				escape(r.Project), r.Spend, r.Tokens, r.Requests, r.Events, r.FirstMillis, r.LastMillis)
+		})
+	})
 }
 
 func (f *filling) records(books store.Reader, rest store.Rest) error {
