@@ -96,6 +96,9 @@ func (c *core) openPostgres(ctx context.Context, file *config.File, o Options, s
 	if !serving {
 		return nil
 	}
+	for _, warning := range b.Warnings() {
+		c.log.Warn("the database could be set up better", "warning", warning)
+	}
 	if err := c.takeOver(ctx, b, p.Bounds.MaxSpoolBytes); err != nil {
 		return errors.Join(err, c.closeStore())
 	}

@@ -116,6 +116,7 @@ type Book struct {
 	behind      atomic.Bool // the schema has gone on without this program
 	beats       beats
 	recovery    store.Recovery
+	warnings    []string
 	migrations  []store.Migration
 	reach       int64         // what a program has to know of the schema; 0: this one cannot say
 	wake        chan struct{} // one refusal record or more waits

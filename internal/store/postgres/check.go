@@ -16,8 +16,8 @@ const oldestServer = 140000
 func (b *Book) checkServer(ctx context.Context) error {
 	var version int
 	var name, encoding, commit string
-	var standby, readOnly bool
-	err := b.reports.QueryRow(ctx, sqlServer).Scan(&version, &name, &encoding, &standby, &readOnly, &commit)
+	var standby, readOnly, loose bool
+	err := b.reports.QueryRow(ctx, sqlServer).Scan(&version, &name, &encoding, &standby, &readOnly, &commit, &loose)
 	switch {
 	case err != nil:
 		return known(err)
@@ -31,10 +31,15 @@ func (b *Book) checkServer(ctx context.Context) error {
 		return errors.New("the role's transactions are read-only (default_transaction_read_only): Weir needs to write")
 	case commit == "off":
 		return errors.New("synchronous_commit is off for this role or database: an admission could be lost after it was answered; set it on")
-	default:
-		return nil
+	case loose:
+		b.warnings = append(b.warnings, "something follows the database without being waited for (synchronous_standby_names, synchronous_commit): "+
+			"if it is a standby, failing over to it may lose what was acknowledged")
 	}
+	return nil
 }
+
+// Warnings are what the start has found that the book can be kept with (ENGINE 4).
+func (b *Book) Warnings() []string { return b.warnings }
 
 // checkRights says which rights on its tables the role lacks (BUD-6). One that
 // does not migrate makes no tables.

@@ -3,11 +3,13 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/postgres"
@@ -79,6 +81,51 @@ func TestAnotherEncodingIsRefused(t *testing.T) {
 	at := strings.LastIndex(url, "/")
 	if b, err := postgres.Open(t.Context(), postgres.Options{URL: url[:at] + "/latin?sslmode=disable"}); err == nil || !strings.Contains(err.Error(), "UTF8") {
 		t.Errorf("open: %v, %v, want a word about UTF8", b, err)
+	}
+}
+
+// TestAStandbyThatNobodyWaitsForIsToldOf: ENGINE 4. Failing over to it would lose
+// what was acknowledged.
+func TestAStandbyThatNobodyWaitsForIsToldOf(t *testing.T) {
+	url := server.Database(t)
+	warnings := func(want int) {
+		t.Helper()
+		b, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = b.Close() }()
+		if got := b.Warnings(); len(got) != want || want > 0 && !strings.Contains(got[0], "failing over") {
+			t.Errorf("the start warns of %q", got)
+		}
+	}
+	warnings(0)
+	standby, err := pgconn.Connect(t.Context(), url+"&replication=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = standby.Close(context.Background()) }()
+	warnings(1)
+}
+
+// TestAURLOfSeveralHostsFindsThePrimary: RES-8. As after a failover; the book's own
+// parameter is taken out of it too.
+func TestAURLOfSeveralHostsFindsThePrimary(t *testing.T) {
+	url := server.Database(t)
+	before, host, _ := strings.Cut(url, "@")
+	for _, parameter := range []string{"", "&pooling=transaction"} {
+		b, err := postgres.Open(t.Context(), postgres.Options{URL: before + "@127.0.0.1:1," + host + "&target_session_attrs=read-write" + parameter})
+		if err != nil {
+			t.Errorf("open with %q: %v", parameter, err)
+			continue
+		}
+		if err := b.Beat(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = b.Close()
+	}
+	if err := postgres.Validate("postgres://a:1,b:2/c?pooling=statement"); err == nil {
+		t.Error("an unknown mode is taken")
 	}
 }
 

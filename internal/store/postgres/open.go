@@ -111,11 +111,15 @@ func newBook(o Options) (*Book, *pgxpool.Config, error) {
 	return b, config, nil
 }
 
-// parse reads a URL and takes the book's own parameter out of it.
+// parse reads a URL and takes the book's own parameter out of it. A URL may name
+// several hosts with ports, which is none to package url.
 func parse(address string) (*pgxpool.Config, bool, error) {
 	pooling := false
-	if u, err := url.Parse(address); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
-		query := u.Query()
+	if base, raw, found := strings.Cut(address, "?"); found && strings.HasPrefix(base, "postgres") {
+		query, err := url.ParseQuery(raw)
+		if err != nil {
+			return nil, false, fmt.Errorf("read the URL's parameters: %w", err)
+		}
 		switch mode := query.Get("pooling"); mode {
 		case "", "session":
 		case "transaction":
@@ -124,8 +128,7 @@ func parse(address string) (*pgxpool.Config, bool, error) {
 			return nil, false, fmt.Errorf("pooling=%s: it is transaction or session", mode)
 		}
 		query.Del("pooling")
-		u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // the driver takes a plus for itself
-		address = u.String()
+		address = base + "?" + strings.ReplaceAll(query.Encode(), "+", "%20") // the driver takes a plus for itself
 	}
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {

@@ -39,14 +39,16 @@ RETURNING beat_at, applied_at`
 LEFT JOIN (SELECT process, count(*) AS n FROM reservations GROUP BY process) AS o ON o.process = r.id ORDER BY r.started_at, r.id`
 	sqlLeft = `SELECT workspace, id, expires_at, body FROM reservations
 WHERE process = $1 AND (workspace, id) > ($2, $3) ORDER BY workspace, id LIMIT $4`
-	// The last instant of all has to stay, and the file that is in force.
-	rests = `(r.seen_at >= (SELECT max(o.seen_at) FROM replicas o WHERE o.id <> r.id)
- OR r.applied_at > 0 AND r.applied_at >= (SELECT max(o.applied_at) FROM replicas o)) IS NOT FALSE`
+	// The last instant of all has to stay, and the file that is in force. Of several
+	// rows with that instant one may go, not all of them at once.
+	inForce   = `OR r.applied_at > 0 AND r.applied_at >= (SELECT max(o.applied_at) FROM replicas o)) IS NOT FALSE`
+	isLast    = `(r.seen_at > (SELECT max(o.seen_at) FROM replicas o WHERE o.id <> r.id) ` + inForce
+	lastOrTie = `(r.seen_at >= (SELECT max(o.seen_at) FROM replicas o WHERE o.id <> r.id) ` + inForce
 
-	sqlForget = `DELETE FROM replicas r WHERE r.id = $1 AND NOT (` + rests + `)`
+	sqlForget = `DELETE FROM replicas r WHERE r.id = $1 AND NOT (` + isLast + `)`
 	sqlEnded  = `UPDATE replicas SET stopped = true, beat_at = 0 WHERE id = $1`
 	sqlTidy   = `DELETE FROM replicas r WHERE r.beat_at < ` + beatNow + ` - CASE WHEN r.stopped THEN 3600000000 ELSE 86400000000 END
- AND NOT EXISTS (SELECT FROM reservations o WHERE o.process = r.id) AND NOT (` + rests + `)`
+ AND NOT EXISTS (SELECT FROM reservations o WHERE o.process = r.id) AND NOT (` + lastOrTie + `)`
 )
 
 // beats remembers since when this process has said without a gap that it lives,

@@ -189,7 +189,8 @@ ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.
 
 const (
 	sqlServer = `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding'),
- pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, current_setting('synchronous_commit')`
+ pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, current_setting('synchronous_commit'),
+ EXISTS (SELECT FROM pg_stat_replication) AND (current_setting('synchronous_standby_names') = '' OR current_setting('synchronous_commit') = 'local')`
 	sqlRights = `SELECT t.name, r.name
 FROM unnest(ARRAY['meta', 'generations', 'objects', 'key_secrets', 'credentials', 'counters', 'reservations', 'events', 'calls',
  'key_quarters', 'closings', 'outbox', 'audit', 'replicas', 'rollups', 'rolling']) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name)
