@@ -163,29 +163,42 @@ func TestEachLimitAloneChangesTheSecondRequest(t *testing.T) {
 	w.balanced()
 }
 
-// TestASlotAloneChangesTheSecondRequest: concurrency 1 of every layer, and the
-// process's own bucket. BR-017, RUN-3, RAT-6.
+// TestASlotAloneChangesTheSecondRequest: concurrency 1 of every layer. BR-017,
+// RUN-3.
 func TestASlotAloneChangesTheSecondRequest(t *testing.T) {
-	for _, c := range []struct{ name, top, key, code string }{
+	for _, c := range []heldLimit{
 		{"key", "", ", limits: {concurrency: 1}", "api_key_concurrency_exceeded"},
 		{"workspace", "limits: {concurrency: 1}\n", "", "workspace_concurrency_exceeded"},
 		{"type default", "type_defaults: {enterprise: {concurrency: 1}}\n", "", "workspace_concurrency_exceeded"},
 		{"template", "key_template: {limits: {concurrency: 1}}\n", "", "api_key_concurrency_exceeded"},
-		{"the process's bucket", "local_rate_limit: {type: requests, max_tokens: 1, tokens_per_fill: 1, fill_interval: 1m}\n", "", "rate_limited"},
-		{"the process's bucket of tokens", "local_rate_limit: {type: tokens, max_tokens: 20, tokens_per_fill: 1, fill_interval: 1s}\n", "", "rate_limited"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.top+penny+"keys:\n  - {name: k, secret: "+raceKey+c.key+"}\n")
-			w.provider.Hold()
-			done := make(chan answer, 1)
-			go func() { done <- w.chat(raceKey, "m") }()
-			w.await("the first request", func(n simulator.Totals) bool { return n.Held == 1 })
-			w.must(w.chat(raceKey, "m"), 429, c.code)
-			w.provider.Release()
-			w.must(<-done, 200, "")
-			w.balanced()
-		})
+		t.Run(c.name, c.alone)
 	}
+}
+
+// TestTheProcessesBucketAloneChangesTheSecondRequest: BR-017, RAT-6.
+func TestTheProcessesBucketAloneChangesTheSecondRequest(t *testing.T) {
+	for _, c := range []heldLimit{
+		{"requests", "local_rate_limit: {type: requests, max_tokens: 1, tokens_per_fill: 1, fill_interval: 1m}\n", "", "rate_limited"},
+		{"tokens", "local_rate_limit: {type: tokens, max_tokens: 20, tokens_per_fill: 1, fill_interval: 1s}\n", "", "rate_limited"},
+	} {
+		t.Run(c.name, c.alone)
+	}
+}
+
+// heldLimit is a limit that one running request takes whole.
+type heldLimit struct{ name, top, key, code string }
+
+func (c heldLimit) alone(t *testing.T) {
+	w := newWorld(t, c.top+penny+"keys:\n  - {name: k, secret: "+raceKey+c.key+"}\n")
+	w.provider.Hold()
+	done := make(chan answer, 1)
+	go func() { done <- w.chat(raceKey, "m") }()
+	w.await("the first request", func(n simulator.Totals) bool { return n.Held == 1 })
+	w.must(w.chat(raceKey, "m"), 429, c.code)
+	w.provider.Release()
+	w.must(<-done, 200, "")
+	w.balanced()
 }
 
 // warm has the gateway look up keys whose secrets were made elsewhere: at most a

@@ -37,36 +37,155 @@ func TestAKeyMadeOnOneReplicaWorksOnAllAtOnce(t *testing.T) {
 	w.settled("1", "10")
 }
 
-// TestAChangeOnOneReplicaHoldsForTheNextAdmissionOnEvery: ADM-4, BR-155. Limits,
-// keys, plans and funds; nobody waits.
+// changed is what may be changed on one program: afterwards the next request on
+// any other is refused with the code.
+type changed struct {
+	name, code string
+	status     int
+	set, unset func(context.Context, *world) error
+}
+
+// TestAChangeOnOneReplicaHoldsForTheNextAdmissionOnEvery: ADM-4, BAL-4, BR-155.
+// Every kind of limit, policies, keys, plans and funds; nobody waits.
 func TestAChangeOnOneReplicaHoldsForTheNextAdmissionOnEvery(t *testing.T) {
-	w := newSharedWorld(t, replicaModel)
-	other := w.replica()
 	ctx := context.Background()
-	made, err := w.admin.KeyCreate(ctx, admin.KeyCreateRequest{Body: admin.KeyFields{Name: admin.Some("k")}})
+	w := newSharedWorld(t, replicaModel)
+	others := []*world{w.replica(), w.replica(), w.replica()}
+	if _, err := w.admin.PlanCreate(ctx, admin.PlanCreateRequest{Body: admin.PlanFields{Name: admin.Some("p")}}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := w.admin.KeyCreate(ctx, admin.KeyCreateRequest{Body: admin.KeyFields{Name: admin.Some("k"), Plan: admin.Some("p"), User: admin.Some("u")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.must(other.chat(made.Secret, "m"), 200, "")
-	set := func(f admin.KeyFields) {
+	send := func(what string, status int, code string) {
 		t.Helper()
-		if _, err := w.admin.KeyUpdate(ctx, admin.KeyUpdateRequest{Key: "k", Body: f}); err != nil {
-			t.Fatal(err)
+		for i, other := range others {
+			if a := other.chat(made.Secret, "m"); a.status != status || a.code() != code {
+				t.Fatalf("%s: replica %d answered %v, want %d %s", what, i, a, status, code)
+			}
 		}
 	}
-	set(admin.KeyFields{Limits: admin.Some(admin.RunFields{TPM: admin.Some[int64](10)})})
-	other.must(other.chat(made.Secret, "m"), 429, "api_key_tpm_exceeded")
-	set(admin.KeyFields{Limits: admin.Some(admin.RunFields{TPM: admin.Some[int64](1000)})})
-	other.must(other.chat(made.Secret, "m"), 200, "")
-	set(admin.KeyFields{Caps: admin.Some(admin.CapFields{Day: admin.Some("0.000001")})})
-	other.must(other.chat(made.Secret, "m"), 402, "day_limit_reached")
-	set(admin.KeyFields{Caps: admin.Some(admin.CapFields{Day: admin.Some("0")})})
-	other.must(other.chat(made.Secret, "m"), 200, "")
-	if _, err := w.admin.KeyDisable(ctx, admin.KeyRequest{Key: "k"}); err != nil {
-		t.Fatal(err)
+	send("at first", 200, "")
+	for _, c := range changes() {
+		if err := c.set(ctx, w); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		send(c.name, c.status, c.code)
+		if err := c.unset(ctx, w); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		send("without "+c.name, 200, "")
 	}
-	other.must(other.chat(made.Secret, "m"), 403, "apikey_inactive")
 	w.settled("1", "10")
+}
+
+func changes() []changed {
+	return append(append(keyChanges(), limitChanges()...), []changed{
+		{
+			"a plan's models", "model_not_allowed", 400,
+			planUpdate(admin.PlanFields{AllowedModels: admin.Some([]string{"x"})}), planUpdate(admin.PlanFields{AllowedModels: admin.Null[[]string]()}),
+		},
+		{
+			"funds", "insufficient_balance", 402,
+			workspaceUpdate(admin.WorkspaceFields{Funds: admin.Some("prepaid")}),
+			func(ctx context.Context, w *world) error {
+				_, err := w.admin.FundsBook(ctx, admin.FundRequest{Body: admin.FundFields{Kind: "top_up", Amount: "10"}})
+				return err
+			},
+		},
+		{
+			"the workspace's limits", "workspace_tpm_exceeded", 429,
+			workspaceUpdate(admin.WorkspaceFields{Limits: admin.Some(admin.RunFields{TPM: admin.Some[int64](1)})}),
+			workspaceUpdate(admin.WorkspaceFields{Limits: admin.Null[admin.RunFields]()}),
+		},
+	}...)
+}
+
+func keyChanges() []changed {
+	key := func(name, code string, status int, set, unset admin.KeyFields) changed {
+		return changed{name, code, status, keyUpdate(set), keyUpdate(unset)}
+	}
+	tiny := admin.Some("0.000001")
+	return []changed{
+		key("tokens a minute", "api_key_tpm_exceeded", 429, limited(admin.RunFields{TPM: admin.Some[int64](1)}), limited(admin.RunFields{TPM: admin.Some[int64](1_000_000)})),
+		key("day cap", "day_limit_reached", 402, capped(admin.CapFields{Day: tiny}), capped(admin.CapFields{Day: admin.Some("0")})),
+		key("7-day cap", "seven_day_limit_reached", 402, capped(admin.CapFields{SevenDay: tiny}), capped(admin.CapFields{SevenDay: admin.Some("0")})),
+		key("30-day cap", "thirty_day_limit_reached", 402, capped(admin.CapFields{ThirtyDay: tiny}), capped(admin.CapFields{ThirtyDay: admin.Some("0")})),
+		key("models", "model_not_allowed", 400, admin.KeyFields{AllowedModels: admin.Some([]string{})}, admin.KeyFields{AllowedModels: admin.Null[[]string]()}),
+		key("its state", "apikey_inactive", 403, admin.KeyFields{Disabled: admin.Some(true)}, admin.KeyFields{Disabled: admin.Some(false)}),
+	}
+}
+
+func limited(r admin.RunFields) admin.KeyFields { return admin.KeyFields{Limits: admin.Some(r)} }
+
+func capped(c admin.CapFields) admin.KeyFields { return admin.KeyFields{Caps: admin.Some(c)} }
+
+// limitChanges are budgets of every scope and rules of every kind: a budget counts
+// from its window's start, and a rule has room for nothing.
+func limitChanges() (all []changed) {
+	for _, scope := range []string{"org", "user", "key", "plan"} {
+		for _, metric := range []string{"spend", "tokens"} {
+			f := admin.BudgetFields{
+				Name: admin.Some("b"), Scope: admin.Some(scope), Metric: admin.Some(metric), Period: admin.Some("day"),
+				Enforcement: admin.Some("hard"), Limit: admin.Some[int64](1),
+			}
+			if scope == "plan" {
+				f.Subject = admin.Some("p")
+			}
+			all = append(all, changed{
+				metric + " budget of " + scope, "budget_exceeded", 429,
+				func(ctx context.Context, w *world) error {
+					_, err := w.admin.BudgetCreate(ctx, admin.BudgetCreateRequest{Body: f})
+					return err
+				},
+				func(ctx context.Context, w *world) error {
+					_, err := w.admin.BudgetDelete(ctx, admin.BudgetRequest{ID: w.budgetID("b")})
+					return err
+				},
+			})
+		}
+	}
+	for _, kind := range []string{"org", "user", "api_key"} {
+		f := admin.RateLimitFields{
+			Name: admin.Some("r"), SubjectKind: admin.Some(kind), Metric: admin.Some("tokens"), WindowSeconds: admin.Some[int64](60), Limit: admin.Some[int64](1),
+		}
+		id := ""
+		all = append(all, changed{
+			"rule of " + kind, "rate_limited", 429,
+			func(ctx context.Context, w *world) error {
+				made, err := w.admin.RateLimitCreate(ctx, admin.RateLimitCreateRequest{Body: f})
+				id = made.ID
+				return err
+			},
+			func(ctx context.Context, w *world) error {
+				_, err := w.admin.RateLimitDelete(ctx, admin.RateLimitRequest{ID: id})
+				return err
+			},
+		})
+	}
+	return all
+}
+
+func keyUpdate(f admin.KeyFields) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		_, err := w.admin.KeyUpdate(ctx, admin.KeyUpdateRequest{Key: "k", Body: f})
+		return err
+	}
+}
+
+func planUpdate(f admin.PlanFields) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		_, err := w.admin.PlanUpdate(ctx, admin.PlanUpdateRequest{ID: "p", Body: f})
+		return err
+	}
+}
+
+func workspaceUpdate(f admin.WorkspaceFields) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		_, err := w.admin.WorkspaceUpdate(ctx, admin.WorkspaceUpdateRequest{Body: f})
+		return err
+	}
 }
 
 // TestWhatNoAdmissionTouchesReachesEveryReplicaWithinFiveSeconds: ADM-4. A notice
