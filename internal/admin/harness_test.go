@@ -5,6 +5,8 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -20,6 +22,8 @@ import (
 	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/memory"
+	"github.com/weirhq/weir/internal/store/postgres"
+	"github.com/weirhq/weir/internal/store/postgres/pgtest"
 	"github.com/weirhq/weir/internal/store/sqlite"
 	"github.com/weirhq/weir/internal/teller"
 	"github.com/weirhq/weir/internal/tenant"
@@ -53,9 +57,40 @@ type world struct {
 
 var start = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC).UnixMicro()
 
-// overEvery runs a test over every store that there is.
+// database is this test process's PostgreSQL; it starts with the first test that
+// needs it.
+var database = pgtest.Server{Prepare: func(url string) error {
+	b, err := postgres.Open(context.Background(), postgres.Options{URL: url, Clock: clock.NewManual(start)})
+	if err != nil {
+		return err
+	}
+	return b.Close()
+}}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := database.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// overEvery runs a test over every store that there is: over both of one process,
+// or, where WEIR_TEST_STORE=postgres asks for that, over PostgreSQL.
 func overEvery(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
+	if os.Getenv("WEIR_TEST_STORE") == "postgres" {
+		t.Run("postgres", func(t *testing.T) {
+			c := clock.NewManual(start)
+			b, err := postgres.Open(t.Context(), postgres.Options{URL: database.Reused(t), Clock: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, newWorld(t, c, b))
+		})
+		return
+	}
 	t.Run("memory", func(t *testing.T) {
 		c := clock.NewManual(start)
 		test(t, newWorld(t, c, memory.New(memory.Options{Clock: c, Secret: [32]byte{7}})))
