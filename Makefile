@@ -64,8 +64,12 @@ test-unit: ## Unit and property tests and the store contract, with the race dete
 	@scripts/unit.sh
 
 .PHONY: test-stores
-test-stores: ## The store contract on PostgreSQL, which the tests start themselves
-	@go test -timeout 10m ./internal/store/postgres/...
+test-stores: ## The store contract and the behaviour tests on PostgreSQL, which the tests start themselves
+	@scripts/stores.sh
+
+.PHONY: test-postgres
+test-postgres: ## The same, with every behaviour test on four programs too
+	@scripts/stores.sh whole
 
 .PHONY: test-fuzz
 test-fuzz: ## Every fuzz target for ten seconds

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 budgets=(
 	static:2
 	unit:5
-	stores:4
+	stores:5
 	fuzz:5
 	clients:2
 	binary:2

@@ -201,7 +201,7 @@ func (c heldLimit) alone(t *testing.T) {
 	w.balanced()
 }
 
-// warm has the gateway look up keys whose secrets were made elsewhere: at most a
+// warm has every program look up keys whose secrets were made elsewhere: at most a
 // hundred a second (KEY-2), of the test's clock.
 func (w *world) warm(secrets []string) {
 	w.t.Helper()
@@ -209,8 +209,10 @@ func (w *world) warm(secrets []string) {
 		if i%90 == 89 {
 			w.clock.Advance(time.Second)
 		}
-		if a := w.do(w.t.Context(), http.MethodGet, "/v1/key", secret, ""); a.status != 200 && a.status != 403 {
-			w.t.Fatalf("%s: %v", secret, a)
+		for _, program := range append([]*world{w}, w.peers...) {
+			if a := program.ask(w.t.Context(), http.MethodGet, "/v1/key", secret, ""); a.status != 200 && a.status != 403 {
+				w.t.Fatalf("%s: %v", secret, a)
+			}
 		}
 	}
 }
