@@ -1,20 +1,42 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# fuzz.sh TIME runs every fuzz target of the module for TIME. Targets are
-# found, not listed: a new one is run without being named here.
+# fuzz.sh TIME runs every fuzz target of the module for TIME, each on one core, as
+# many at a time as there are cores. Targets are found, not listed: a new one is
+# run without being named here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fuzztime=$1
+cores=$(getconf _NPROCESSORS_ONLN)
+built=$(mktemp -d)
+trap 'rm -rf "$built"' EXIT
 
-packages=$(git ls-files -co --exclude-standard -z -- '*_test.go' ':!tools' ':!clients' |
-	xargs -0r grep -lsE '^func Fuzz[A-Z0-9_]' | xargs -r -n1 dirname | sort -u || true)
-found=0 status=0
-for package in $packages; do
-	for target in $(go test "./$package" -list '^Fuzz' | grep '^Fuzz'); do
-		found=$((found + 1))
-		go test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" || status=1
+mapfile -t folders < <(git ls-files -co --exclude-standard -z -- '*_test.go' ':!tools' ':!clients' |
+	xargs -0r grep -lsE '^func Fuzz[A-Z0-9_]' | xargs -r -n1 dirname | sort -u)
+targets=()
+for folder in "${folders[@]}"; do
+	binary=$built/${folder//\//.}
+	go test -c -fuzz . -o "$binary" "./$folder"
+	for target in $(cd "$folder" && "$binary" -test.list '^Fuzz'); do
+		targets+=("$folder $binary $target")
 	done
 done
-echo "fuzz targets: $found"
-((found > 0)) || { echo 'no fuzz target found' >&2; exit 1; }
-exit "$status"
+
+# What was found to be worth keeping is where `go test -fuzz` keeps it, too.
+cache=$(go env GOCACHE)/fuzz/$(go list -m)
+run() {
+	local folder=$1 binary=$2 target=$3 log=$2.$3
+	if (cd "$folder" && "$binary" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$fuzztime" -test.parallel 1 \
+		-test.fuzzcachedir "$cache/$folder") >"$log" 2>&1; then
+		printf 'ok   %s %s  %s\n' "$folder" "$target" "$(grep -o 'execs: .*' "$log" | tail -1)"
+	else
+		printf 'FAIL %s %s\n' "$folder" "$target"
+		cat "$log"
+		return 1
+	fi
+}
+export fuzztime cache
+export -f run
+
+echo "fuzz targets: ${#targets[@]}, $cores at a time"
+((${#targets[@]} > 0)) || { echo 'no fuzz target found' >&2; exit 1; }
+printf '%s\n' "${targets[@]}" | xargs -P "$cores" -L1 bash -c 'run "$@"' _
