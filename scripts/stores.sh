@@ -12,8 +12,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 whole=${1:-}
 
-# Always on PostgreSQL, so in the stage `unit` already.
-unit='WhateverAilsTheDatabase|AKeyMadeOnOneReplica|AChangeOnOneReplica|WhatNoAdmissionTouches|ADeadReplicas|OneThatWasCutOff|ARollingRestart|AStoreIsMovedWhole'
+# Always on PostgreSQL, so in the stage `unit` already: by what they call.
+unit=$(awk '/^func Test/ {name = $2; sub(/\(.*/, "", name)} /^}/ {name = ""}
+	name && /newSharedWorld\(|database\.[A-Z]/ {print "^" name "$"}' internal/app/*_test.go | sort -u | paste -sd'|')
 
 # One program's own: its bucket (RAT-6), its spool and how it stops, the file of an
 # embedded store, what it learned of a provider, what it measures and does by
