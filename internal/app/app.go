@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -69,6 +68,9 @@ type Server struct {
 	log        *slog.Logger
 	adminToken string
 
+	models         door
+	administration door
+
 	servers   []*http.Server
 	addr      net.Addr
 	adminAddr net.Addr
@@ -105,23 +107,20 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 		level = o.LogLevel
 	}
 	s := &Server{options: o, file: file, log: observe.NewLog(o.Stderr, level), ended: make(chan error, 1)}
-	if s.core, err = openCore(ctx, file, o, s.log, true); err != nil {
-		return nil, err
-	}
 	defer func() {
 		if err != nil {
+			err = errors.Join(err, s.closeServers())
+		}
+		if err != nil && s.core != nil {
 			err = errors.Join(err, s.core.close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := s.apply(ctx, file); err != nil {
-		return nil, err
-	}
-	if s.adminToken, err = s.core.adminToken(ctx, file.Process.AdminToken); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	s.build()
 	if err := s.serve(ctx); err != nil {
-		return nil, errors.Join(err, s.closeServers())
+		return nil, err
 	}
 	var running context.Context
 	running, s.quit = context.WithCancel(context.WithoutCancel(ctx))
@@ -190,18 +189,13 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	admin = bounded(admin, micros(p.Bounds.BodyTimeoutMicros))
 	models := http.Handler(s.gateway)
-	apart := p.AdminListen != "" && (p.AdminListen != p.Listen || strings.HasSuffix(p.Listen, ":0"))
-	if !apart {
+	if !s.apart() {
 		models = joined(admin, s.gateway)
 	}
-	if s.addr, err = s.listen(ctx, p.Listen, models); err != nil {
+	s.models.open(models)
+	s.administration.open(admin)
+	if err := s.open(ctx); err != nil {
 		return err
-	}
-	s.adminAddr = s.addr
-	if apart {
-		if s.adminAddr, err = s.listen(ctx, p.AdminListen, admin); err != nil {
-			return err
-		}
 	}
 	return s.listenSocket(ctx)
 }

@@ -14,8 +14,6 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
 )
 
@@ -165,9 +163,7 @@ func (s *Server) reload(ctx context.Context) (again bool) {
 	file, err := load(s.options)
 	if err == nil {
 		if err = s.apply(ctx, file); err != nil {
-			var problems document.Problems
-			var refused *fault.Fault
-			again = !errors.As(err, &problems) && (!errors.As(err, &refused) || refused.Code == fault.ServiceUnavailable)
+			again = !refusedFile(err)
 		}
 	}
 	if err != nil {

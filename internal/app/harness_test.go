@@ -135,6 +135,12 @@ func (w *world) start() {
 		w.t.Fatalf("start: %v", err)
 	}
 	w.server = server
+	w.attach()
+}
+
+// attach reaches the operations of the program that runs.
+func (w *world) attach() {
+	w.t.Helper()
 	base, closeFn, err := app.Connect(context.Background(), w.options())
 	if err != nil {
 		w.t.Fatalf("connect: %v", err)

@@ -31,6 +31,9 @@ func (c *serveCmd) Run(s *session) error {
 		ConfigPath: c.Config, Env: s.env, Stdout: s.stdout, Stderr: s.stderr,
 		LogLevel: c.LogLevel, AcceptClock: c.AcceptClock,
 	})
+	if err != nil && s.ctx.Err() != nil {
+		return nil // told to end while it waited for its database
+	}
 	if err != nil {
 		return s.configured(err)
 	}

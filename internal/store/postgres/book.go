@@ -340,7 +340,8 @@ func (b *Book) tell(ctx context.Context, err error) {
 	}
 }
 
-// Close writes what waits and ends every connection.
+// Close writes what waits and ends every connection. A database that does not
+// answer is told to OnError, and is no error of the closing.
 func (b *Book) Close() error {
 	b.Stop()
 	if b.closed.Swap(true) {
@@ -351,5 +352,11 @@ func (b *Book) Close() error {
 	err := errors.Join(b.Flush(ctx), b.end(ctx))
 	b.batches.Close()
 	b.reports.Close()
+	if Passing(err) {
+		// Nothing is lost by it but records of refusals: a process that ends in an
+		// outage has ended in order (STO-4).
+		b.tell(context.Background(), err)
+		return nil
+	}
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/weirhq/weir/internal/store"
 )
 
 // oldestServer is PostgreSQL 14 as the server itself counts.
@@ -26,7 +28,7 @@ func (b *Book) checkServer(ctx context.Context) error {
 	case encoding != "UTF8":
 		return fmt.Errorf("the database's encoding is %s: Weir needs UTF8", encoding)
 	case standby:
-		return errors.New("the server is a standby: Weir needs the primary")
+		return fmt.Errorf("the server is a standby: Weir needs the primary: %w", store.ErrUnavailable) // it may be promoted
 	case readOnly:
 		return errors.New("the role's transactions are read-only (default_transaction_read_only): Weir needs to write")
 	case commit == "off":

@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,7 @@ const (
 	codeNoLock       = "55P03"
 	codeDeadlock     = "40P01"
 	codeNoRight      = "42501"
+	codeReadOnly     = "25006"
 	codeProtocol     = "08P01" // a pooler's word for a parameter that it does not pass on
 )
 
@@ -89,4 +91,29 @@ func known(err error) error {
 		}
 	}
 	return notStarted(err)
+}
+
+// Passing tells whether what failed may work later though nobody changes anything:
+// the server is not reached, starts, stops, recovers or has no connection to spare.
+// A wrong password, a database that is not there or a right that is lacking stay.
+func Passing(err error) bool {
+	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknownOutcome) {
+		return false
+	}
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) || strings.Contains(err.Error(), "server refused TLS connection") {
+		return false
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return true
+	}
+	switch pg.Code[:min(len(pg.Code), 2)] {
+	case "53", "57", "40", "55", "58": // resources, an operator, rollbacks, locks, the system
+		return true
+	case "08": // poolers say everything with it
+		return !strings.Contains(pg.Message, "startup parameter")
+	default:
+		return pg.Code == codeReadOnly
+	}
 }

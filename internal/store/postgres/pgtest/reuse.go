@@ -23,6 +23,9 @@ END LOOP;
 FOR name IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'S' AND c.relname NOT LIKE 'goose%' LOOP
   PERFORM setval(name, 1, false);
 END LOOP;
+IF to_regclass('rolling') IS NOT NULL THEN -- the migrations' own row
+  INSERT INTO rolling (through, base, cluster) VALUES (0, 0, '');
+END IF;
 END $$`
 
 // Reused is Database for tests that are many: one that an earlier test has left is
