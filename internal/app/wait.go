@@ -105,10 +105,10 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status, contentType, body := http.StatusServiceUnavailable, "text/plain; charset=utf-8", []byte("not ready: the database does not answer\n")
-	switch {
-	case r.URL.Path == "/healthz":
+	switch r.URL.Path {
+	case "/healthz":
 		status, body = http.StatusOK, []byte("ok\n")
-	case r.URL.Path == "/readyz":
+	case "/readyz":
 	default:
 		f := fault.New(fault.ServiceUnavailable, "the gateway has just started and cannot decide before its store answers; nothing was sent and nothing is charged")
 		var id [8]byte
