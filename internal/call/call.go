@@ -55,6 +55,12 @@ type Call struct {
 	// Completions is how many completions are asked for, at least 1 (EST-2).
 	Completions int64
 	Prompt      Prompt
+	// Units is the most that may be used beside tokens: audio by its length,
+	// images asked for, and each of the provider's own tools that the request
+	// offers, with its own bound or 0 (EST-4).
+	Units Units
+	// MaxToolCalls bounds the calls of all those tools together; 0: not sent.
+	MaxToolCalls int64
 	// ServiceTier is the tier asked for, empty when none was.
 	ServiceTier string
 	// User is the end user named in the body, unchecked: whether it counts is

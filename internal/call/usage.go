@@ -5,11 +5,12 @@ package call
 import (
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Usage is what a provider says a request used, in disjoint parts: no token
 // stands in two of them (USE-1), so that a price row can be laid over it part
-// by part. All counts are tokens and at least 0.
+// by part. All counts but those of Units are tokens, and all are at least 0.
 type Usage struct {
 	Input            int64 // text, neither cached nor written to a cache
 	CachedInput      int64 // text read from the provider's prompt cache
@@ -22,6 +23,9 @@ type Usage struct {
 	Output           int64 // text, reasoning included
 	AudioOutput      int64
 	ImageOutput      int64
+
+	// Units is what was used beside tokens; no total of tokens has it.
+	Units Units
 
 	// Reasoning is the part of Output that nobody sees. It is information: it
 	// is neither added to a total nor priced apart.
@@ -95,6 +99,11 @@ type Observed struct {
 	OutputSeen bool
 	// Model is the name that the answer has. It never decides a price (PRC-2).
 	Model string
+	// Cost is what the answer itself says that it costs (USE-4), in US dollars: a
+	// JSON number as the provider wrote it, every digit kept ("1.4e-05"); empty
+	// when it says nothing. A count of a smaller unit is written with Decimal.
+	// Whether it is usable and whether it counts is not the adapter's to judge.
+	Cost string
 }
 
 // Mark adds m unless it is there already.
@@ -102,6 +111,12 @@ func (o *Observed) Mark(m Mark) {
 	if !slices.Contains(o.Marks, m) {
 		o.Marks = append(o.Marks, m)
 	}
+}
+
+// Decimal is units of 10^-places as a decimal text: a provider's cost in ticks of
+// a ten-billionth of a dollar is Decimal(ticks, 10).
+func Decimal(units int64, places int) string {
+	return strconv.FormatInt(units, 10) + "e-" + strconv.Itoa(places)
 }
 
 // Remainder is what total has beyond parts, for protocols whose totals include

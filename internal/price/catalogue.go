@@ -104,6 +104,32 @@ func (c *Catalogue) Lookup(providerName, model string) (*Entry, bool) {
 	return nil, false
 }
 
+// Exact is Lookup by the names alone that an entry spells out: its own and those
+// that its rule equals, no pattern and no date written otherwise.
+func (c *Catalogue) Exact(providerName, model string) (*Entry, bool) {
+	name := strings.ToLower(strings.TrimSpace(model))
+	p := c.provider(providerName, name)
+	if p == nil {
+		return nil, false
+	}
+	entry, ok := p.exact[name]
+	for i := 0; !ok && i < len(p.fallbacks); i++ {
+		entry, ok = c.byID[p.fallbacks[i]].exact[name]
+	}
+	return entry, ok
+}
+
+// ProviderNamed is the catalogue's own name of a provider that others call so.
+func (c *Catalogue) ProviderNamed(name string) (string, bool) {
+	if name == "" {
+		return "", false
+	}
+	if p := c.provider(name, ""); p != nil {
+		return p.id, true
+	}
+	return "", false
+}
+
 // ProviderAt is the catalogue's name of the provider whose API answers at a
 // base URL.
 func (c *Catalogue) ProviderAt(baseURL string) (string, bool) {
@@ -185,6 +211,32 @@ func (e *Entry) at(at int64, open func(*hours) bool) (*Row, bool) {
 		}
 	}
 	return found, !found.IsEmpty()
+}
+
+// Next is the first instant after at from which RowAt may answer otherwise, in
+// Unix microseconds, 0 for never.
+func (e *Entry) Next(at int64) int64 {
+	next := int64(0)
+	for _, v := range e.versions {
+		if v.row.ValidFromMicros > at {
+			next = Sooner(next, v.row.ValidFromMicros)
+		}
+		if v.hours != nil {
+			next = Sooner(next, Sooner(nextSecond(at, v.hours.from), nextSecond(at, v.hours.to)))
+		}
+	}
+	return next
+}
+
+// nextSecond is the first instant after at that is so many seconds into a UTC day.
+func nextSecond(at, second int64) int64 {
+	const day = secondsPerDay * microsPerSecond
+	into := (at%day + day) % day
+	wait := second*microsPerSecond - into
+	if wait <= 0 {
+		wait += day
+	}
+	return at + wait
 }
 
 func (h *hours) contain(second int64) bool {

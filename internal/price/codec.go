@@ -14,9 +14,9 @@ import (
 	"github.com/weirhq/weir/internal/money"
 )
 
-// unit is written into every row, so that no reader takes a price per million
-// for a price per token; per_request alone is dollars per request.
-const unit = "usd_per_million_tokens"
+// priceUnit is written into every row, so that no reader takes a price per million
+// for a price per token; what begins with per_ is dollars for one.
+const priceUnit = "usd_per_million_tokens"
 
 const maxRowDepth = 3
 
@@ -33,11 +33,17 @@ func (r *Row) AppendJSON(dst []byte) ([]byte, error) {
 	if r.Date != "" {
 		w.text("date", r.Date)
 	}
+	if r.List != "" {
+		w.text("list", r.List)
+	}
+	if r.StaleSince != "" {
+		w.text("stale_since", r.StaleSince)
+	}
 	if r.ValidFromMicros != 0 {
 		w.name("valid_from_micros")
 		w.token(jsontext.Int(r.ValidFromMicros))
 	}
-	w.text("unit", unit)
+	w.text("unit", priceUnit)
 	if r.needsConfirm() {
 		w.name(keyConfirm)
 		w.token(jsontext.Bool(true))
@@ -57,7 +63,13 @@ func (r *Row) AppendJSON(dst []byte) ([]byte, error) {
 func (r *Row) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
 func (r *Row) needsConfirm() bool {
-	dear := r.PerRequest != nil && *r.PerRequest > money.Nanos(money.MaxPrice)
+	dear := false
+	for _, price := range r.unitPrices() {
+		dear = dear || price != nil && *price > money.Nanos(money.MaxPrice)
+	}
+	for _, price := range r.PerToolCall {
+		dear = dear || price > money.Nanos(money.MaxPrice)
+	}
 	for t := base; t < len(r.Tiers); t++ {
 		for _, rate := range r.rates(t) {
 			dear = dear || rate != nil && *rate > money.MaxPrice
@@ -224,9 +236,13 @@ func (r *reader) value(key, value string) error {
 		row.Source = value
 	case "date":
 		row.Date = value
+	case "list":
+		row.List = value
+	case "stale_since":
+		row.StaleSince = value
 	case "unit":
-		if value != unit {
-			return &FieldError{key, fmt.Errorf("%.40q is not %q", value, unit)}
+		if value != priceUnit {
+			return &FieldError{key, fmt.Errorf("%.40q is not %q", value, priceUnit)}
 		}
 	case "valid_from_micros":
 		n, err := strconv.ParseInt(value, 10, 64)

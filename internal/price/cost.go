@@ -5,7 +5,7 @@ package price
 import (
 	"fmt"
 	"math"
-	"math/bits"
+	"slices"
 
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/money"
@@ -34,6 +34,13 @@ type Want struct {
 	NoImageInput  bool
 	NoAudioOutput bool
 	NoImageOutput bool
+	// Units is the most that is used beside tokens, and MaxToolCalls bounds the
+	// calls of all its tools together, 0 for no such bound (EST-4).
+	Units        call.Units
+	MaxToolCalls int64
+	// ByUnit: it came by a door whose models may be priced by units alone (audio,
+	// images). Tokens that such a model has no price for are not held.
+	ByUnit bool
 }
 
 // WantOf is the worst case of a call with this estimate of its input and this
@@ -43,7 +50,12 @@ func WantOf(c *call.Call, inputTokens, outputTokens int64) Want {
 	return Want{
 		InputTokens: inputTokens, OutputTokens: outputTokens, Completions: c.Completions,
 		ServiceTier: c.ServiceTier, NoImageInput: c.Prompt.Images == 0,
+		Units: c.Units, MaxToolCalls: c.MaxToolCalls, ByUnit: byUnit(c.Door),
 	}
+}
+
+func byUnit(d call.Door) bool {
+	return d == call.OpenAITranscriptions || d == call.OpenAISpeech || d == call.OpenAIImages
 }
 
 // Charge is what u costs: exact, rounded up once (MON-2). The length of the
@@ -51,7 +63,7 @@ func WantOf(c *call.Call, inputTokens, outputTokens int64) Want {
 // served its factor (USE-2). A part that was used and has no price is
 // ErrUnpriced; a cost that doesn't fit is money.ErrOverflow.
 func (r *Row) Charge(u call.Usage) (money.Nanos, error) {
-	return r.cost(r.tierFor(u.InputTotal()), u, r.factor(u.ServiceTier))
+	return r.cost(r.tierFor(u.InputTotal()), &u, r.factor(u.ServiceTier), nil)
 }
 
 // Worst is the most that a request within w can be charged, whatever part its
@@ -68,7 +80,11 @@ func (r *Row) Worst(w Want) (money.Nanos, error) {
 		if t != base && r.Tiers[t].AboveTokens >= w.InputTokens {
 			continue
 		}
-		n, err := r.cost(t, w.dearest(r.rates(t)), factor)
+		u, err := w.dearest(r, r.rates(t))
+		if err != nil {
+			return 0, err
+		}
+		n, err := r.cost(t, &u, factor, nil)
 		if err != nil {
 			return 0, err
 		}
@@ -91,53 +107,6 @@ func (r *Row) PricesTier(name string) bool {
 	return ok || r.Free
 }
 
-// cost is the one way from units to money: u at the prices of tier t, tokens
-// scaled by factor.
-func (r *Row) cost(t int, u call.Usage, factor Fraction) (money.Nanos, error) {
-	if r.IsEmpty() {
-		return 0, fmt.Errorf("model %q %w", r.Model, ErrUnpriced)
-	}
-	var sum money.Sum
-	requests := u.Requests
-	prices := r.rates(t)
-	for p, n := range units(u) {
-		switch {
-		case n < 0:
-			return 0, fmt.Errorf("%s of model %q: %w", parts[p].name, r.Model, ErrUsage)
-		case n == 0:
-			continue
-		case prices[p] == nil:
-			return 0, fmt.Errorf("%s of model %q %w", parts[p].name, r.Model, ErrUnpriced)
-		}
-		if err := sum.Add(*prices[p], n); err != nil {
-			return 0, fmt.Errorf("pricing %s of model %q: %w", parts[p].name, r.Model, err)
-		}
-		// Tokens come from at least one request, whether it was counted or not.
-		requests = max(requests, 1)
-	}
-	if err := sum.Scale(factor.Num, factor.Den); err != nil {
-		return 0, fmt.Errorf("pricing a service tier of model %q: %w", r.Model, err)
-	}
-	if err := r.addRequests(&sum, requests); err != nil {
-		return 0, err
-	}
-	return sum.Nanos()
-}
-
-func (r *Row) addRequests(sum *money.Sum, requests int64) error {
-	if requests < 0 {
-		return fmt.Errorf("requests of model %q: %w", r.Model, ErrUsage)
-	}
-	if r.PerRequest == nil || r.Free {
-		return nil
-	}
-	hi, lo := bits.Mul64(uint64(*r.PerRequest), uint64(requests))
-	if hi != 0 || lo > math.MaxInt64 {
-		return fmt.Errorf("pricing requests of model %q: %w", r.Model, money.ErrOverflow)
-	}
-	return sum.AddNanos(money.Nanos(lo))
-}
-
 // tierFor is the tier of a request with so many tokens of input.
 func (r *Row) tierFor(inputTokens int64) int {
 	found := base
@@ -151,10 +120,15 @@ func (r *Row) tierFor(inputTokens int64) int {
 }
 
 // dearest is the usage within w that costs most at these prices: all input in
-// its dearest possible part and all output in its own. Text is always
-// possible, so that text without a price is found out here and not at the end.
-func (w Want) dearest(prices rates) call.Usage {
-	u := call.Usage{Requests: 1}
+// its dearest possible part, all output in its own, and every unit. Text is
+// always possible, so that text without a price is found out here and not at
+// the end.
+func (w *Want) dearest(r *Row, prices rates) (call.Usage, error) {
+	u := call.Usage{Requests: 1, Units: w.Units}
+	u.Units.Tools = w.dearestTools(r)
+	if err := w.dropUnits(r, prices, &u.Units); err != nil {
+		return u, err
+	}
 	completions := max(w.Completions, 1)
 	output := w.OutputTokens
 	if output > math.MaxInt64/completions {
@@ -162,7 +136,7 @@ func (w Want) dearest(prices rates) call.Usage {
 	} else {
 		output *= completions
 	}
-	*dearestOf(prices, []possible{
+	w.place(r, prices, w.InputTokens, []possible{
 		{partInput, true, &u.Input},
 		{partCachedInput, true, &u.CachedInput},
 		{partCacheWrite5m, w.CachesInput || w.CachesOneHour, &u.CacheWrite5m},
@@ -170,13 +144,41 @@ func (w Want) dearest(prices rates) call.Usage {
 		{partAudioInput, !w.NoAudioInput, &u.AudioInput},
 		{partCachedAudioInput, !w.NoAudioInput, &u.CachedAudioInput},
 		{partImageInput, !w.NoImageInput, &u.ImageInput},
-	}) = w.InputTokens
-	*dearestOf(prices, []possible{
+	})
+	w.place(r, prices, output, []possible{
 		{partOutput, true, &u.Output},
 		{partAudioOutput, !w.NoAudioOutput, &u.AudioOutput},
 		{partImageOutput, !w.NoImageOutput, &u.ImageOutput},
-	}) = output
-	return u
+	})
+	return u, nil
+}
+
+// dropUnits leaves out the seconds and images that the row bills by the token:
+// the want has those tokens too. One that it can't bill either way is unpriced.
+func (w *Want) dropUnits(r *Row, prices rates, u *call.Units) error {
+	set := r.unitPrices()
+	for n, count := range [unitCount]*int64{
+		unitSecondInput: &u.AudioInputMicros, unitSecondOutput: &u.AudioOutputMicros, unitImage: &u.Images,
+	} {
+		switch {
+		case count == nil || *count == 0 || set[n] != nil:
+		case prices[unitKinds[n].tokens] == nil:
+			return fmt.Errorf("%s of model %q %w", unitKinds[n].key, r.Model, ErrUnpriced)
+		default:
+			*count = 0
+		}
+	}
+	return nil
+}
+
+// place puts n tokens where they cost most.
+func (w *Want) place(r *Row, prices rates, n int64, list []possible) {
+	if w.ByUnit && r.pricesMedia() {
+		list = slices.DeleteFunc(list, func(p possible) bool { return prices[p.part] == nil })
+	}
+	if len(list) > 0 {
+		*dearestOf(prices, list) = n
+	}
 }
 
 // possible is a part that tokens could land in, and its place in a usage.

@@ -63,7 +63,7 @@ func partNamed(name string) (part, bool) {
 
 // units is how much of each part u used. What the provider's own tools read is
 // input like any other.
-func units(u call.Usage) [partCount]int64 {
+func units(u *call.Usage) [partCount]int64 {
 	return [partCount]int64{
 		partInput:            add(u.Input, u.ToolInput),
 		partCachedInput:      u.CachedInput,

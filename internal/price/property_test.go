@@ -26,6 +26,29 @@ var broader = map[string]string{
 	"cached_audio_input": "cached_input", "audio_output": "output", "image_input": "input", "image_output": "output",
 }
 
+var unitKeys = []string{
+	"per_request", "per_second_input", "per_second_output", "per_image", "per_tool_call.web_search", "per_tool_call.file_search",
+}
+
+// drawUnits draws units that f has prices of, each up to most.
+func drawUnits(t *rapid.T, f fields, most call.Units) (u call.Units) {
+	for key, place := range map[string][2]*int64{
+		"per_second_input":  {&u.AudioInputMicros, &most.AudioInputMicros},
+		"per_second_output": {&u.AudioOutputMicros, &most.AudioOutputMicros},
+		"per_image":         {&u.Images, &most.Images},
+	} {
+		if f[key] != "" {
+			*place[0] = rapid.Int64Range(0, *place[1]).Draw(t, key)
+		}
+	}
+	for _, c := range most.Tools.List() {
+		if f["per_tool_call."+c.Name] != "" {
+			u.Tools.Set(c.Name, rapid.Int64Range(0, c.Calls).Draw(t, c.Name))
+		}
+	}
+	return u
+}
+
 func amount(t *rapid.T, label string) string {
 	n := rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(0, int64(100*money.Dollar))).Draw(t, label)
 	return money.Nanos(n).String()
@@ -52,8 +75,10 @@ func prices(t *rapid.T) fields {
 			f["factor."+name] = fmt.Sprintf("%d/%d", rapid.IntRange(1, 30).Draw(t, "num"), rapid.IntRange(1, 30).Draw(t, "den"))
 		}
 	}
-	if rapid.Bool().Draw(t, "per request") {
-		f["per_request"] = amount(t, "per_request")
+	for _, key := range unitKeys {
+		if rapid.Bool().Draw(t, key) {
+			f[key] = amount(t, key)
+		}
 	}
 	return f
 }
@@ -80,15 +105,36 @@ var serviceTiers = rapid.SampledFrom([]string{"", "default", "flex", "priority",
 // MON-2, EST-3: a hold is never smaller than the charge that settles it.
 func TestAChargeIsNeverAboveTheWorstCaseOfWhatWasWanted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, _ := drawRow(t)
+		r, f := drawRow(t)
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		w := price.Want{
 			InputTokens: rapid.Int64Range(0, 4000).Draw(t, "in"), OutputTokens: rapid.Int64Range(0, 4000).Draw(t, "out"),
 			Completions: rapid.Int64Range(0, 4).Draw(t, "n"), ServiceTier: serviceTiers.Draw(t, "tier"),
 			CachesInput: flag("caches"), CachesOneHour: flag("hour"), NoAudioInput: flag("no audio in"),
 			NoImageInput: flag("no image in"), NoAudioOutput: flag("no audio out"), NoImageOutput: flag("no image out"),
+			ByUnit: flag("by unit"), MaxToolCalls: rapid.Int64Range(0, 15).Draw(t, "tool calls"),
+			Units: call.Units{AudioInputMicros: 9_000_000, AudioOutputMicros: 9_000_000, Images: 9},
+		}
+		for _, c := range []call.ToolCall{{Name: call.WebSearch}, {Name: call.FileSearch, Calls: 5}} {
+			if f["per_tool_call."+c.Name] != "" && flag(c.Name) {
+				w.Units.Tools.Set(c.Name, c.Calls)
+			}
 		}
 		u := call.Usage{Requests: 1, ServiceTier: rapid.SampledFrom([]string{"", w.ServiceTier}).Draw(t, "served")}
+		most := w.Units
+		for i, left := 0, w.MaxToolCalls; i < len(most.Tools.List()); i++ {
+			c := &most.Tools[i]
+			switch {
+			case c.Calls == 0 && w.MaxToolCalls == 0:
+				c.Calls = call.DefaultToolCalls
+			case c.Calls == 0 || w.MaxToolCalls > 0 && c.Calls > left:
+				c.Calls = left
+			}
+			if w.MaxToolCalls > 0 {
+				left -= c.Calls
+			}
+		}
+		u.Units = drawUnits(t, f, most)
 		in, out := []*int64{&u.CachedInput, &u.ToolInput}, []*int64{&u.Output}
 		for _, place := range []struct {
 			can   bool
@@ -168,11 +214,20 @@ func exact(f fields, u call.Usage) *big.Int {
 		}
 		sum.Add(sum, new(big.Rat).Mul(rate, big.NewRat(n, 1_000_000)))
 	}
+	unit := func(key string, n, per int64) {
+		if s, ok := f[key]; ok {
+			sum.Add(sum, new(big.Rat).Mul(rat(s), big.NewRat(n, per)))
+		}
+	}
+	unit("per_second_input", u.Units.AudioInputMicros, 1_000_000)
+	unit("per_second_output", u.Units.AudioOutputMicros, 1_000_000)
+	unit("per_image", u.Units.Images, 1)
 	if s, ok := f["factor."+u.ServiceTier]; ok {
 		sum.Mul(sum, rat(s))
 	}
-	if s, ok := f["per_request"]; ok {
-		sum.Add(sum, rat(s))
+	unit("per_request", 1, 1)
+	for _, c := range u.Units.Tools.List() {
+		unit("per_tool_call."+c.Name, c.Calls, 1)
 	}
 	sum.Mul(sum, big.NewRat(int64(money.Dollar), 1))
 	ceil := new(big.Int).Add(sum.Num(), new(big.Int).Sub(sum.Denom(), big.NewInt(1)))
@@ -183,7 +238,14 @@ func TestAChargeIsTheExactSumRoundedUpOnce(t *testing.T) { // MON-2
 	rapid.Check(t, func(t *rapid.T) {
 		r, f := drawRow(t)
 		u := drawUsage(t)
+		u.Units = drawUnits(t, f, call.Units{
+			AudioInputMicros: 5e9, AudioOutputMicros: 7_000_001, Images: 100,
+			Tools: call.ToolCalls{{Name: call.FileSearch, Calls: 50}, {Name: call.WebSearch, Calls: 50}},
+		})
 		got, err := r.Charge(u)
+		if shown, err := r.Explain(u); err != nil || shown.Cost != got {
+			t.Fatalf("%v %+v: charged %s, shown as %+v, %v", f, u, got, shown, err)
+		}
 		if want := exact(f, u); err != nil || want.Cmp(big.NewInt(int64(got))) != 0 {
 			t.Fatalf("%v %+v: charged %d, %v; want %s", f, u, int64(got), err, want)
 		}

@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ var (
 	// ErrUsage: a usage with a count below zero can't be priced (USE-1).
 	ErrUsage = errors.New("usage is below zero")
 	// ErrConfirm: a price that is more likely a slip than meant (SPEC 1).
-	ErrConfirm = errors.New("is above 10,000 dollars and needs confirm: true (prices are US dollars per million tokens, or per request)")
+	ErrConfirm = errors.New("is above 10,000 dollars and needs confirm: true (prices are US dollars per million tokens, or for one where the name says per_)")
 )
 
 // Where a row came from; the first that has one wins (PRC-2).
@@ -53,6 +54,9 @@ type Row struct {
 	Date string
 	// ValidFromMicros is the instant from which the row holds, 0 for always.
 	ValidFromMicros int64
+	// List names the list that an imported row was read from, and StaleSince the
+	// day since which that list has it no more. Neither is a part of the ID.
+	List, StaleSince string
 
 	// Free makes every part cost zero, explicitly (`price: free`).
 	Free bool
@@ -70,11 +74,18 @@ type Row struct {
 
 	// PerRequest is added for each request; service tiers don't scale it.
 	PerRequest *money.Nanos
+	// Dollars for a second of audio heard, one of audio spoken, and an image made.
+	PerSecondInput  *money.Nanos
+	PerSecondOutput *money.Nanos
+	PerImage        *money.Nanos
+	// PerToolCall is dollars for a call of one of the provider's own tools, by its
+	// name (call.WebSearch); service tiers don't scale it.
+	PerToolCall map[string]money.Nanos
 	// Tiers re-price the whole request by the length of its input, in
 	// ascending order of AboveTokens.
 	Tiers []Tier
-	// Factors multiply the price of all tokens by the service tier that was
-	// served. A tier that isn't named costs what the standard tier costs.
+	// Factors multiply the price of tokens, seconds and images by the service tier
+	// that was served. A tier that isn't named costs what the standard tier costs.
 	Factors map[string]Fraction
 }
 
@@ -139,14 +150,26 @@ func (r *Row) rates(t int) rates {
 // IsEmpty reports whether the row sets no price at all. Such a row is no
 // price: the next source's row stands in (see Over).
 func (r *Row) IsEmpty() bool {
-	return !r.Free && r.PerRequest == nil && len(r.Tiers) == 0 && read(r.fields()) == rates{}
+	for _, field := range r.unitFields() {
+		if *field != nil {
+			return false
+		}
+	}
+	return !r.Free && len(r.PerToolCall) == 0 && len(r.Tiers) == 0 && read(r.fields()) == rates{}
 }
 
-// IsFree reports whether every part is priced and its price is zero, whatever
-// the length of the input (PRC-4).
+// IsFree reports whether every kind of token is priced and no price is above
+// zero, whatever the length of the input (PRC-4).
 func (r *Row) IsFree() bool {
-	if r.PerRequest != nil && *r.PerRequest != 0 && !r.Free {
-		return false
+	for _, price := range r.unitPrices() {
+		if price != nil && *price != 0 {
+			return false
+		}
+	}
+	for _, price := range r.PerToolCall {
+		if price != 0 && !r.Free {
+			return false
+		}
 	}
 	for t := base; t < len(r.Tiers); t++ {
 		for _, rate := range r.rates(t) {
@@ -163,10 +186,20 @@ func (r *Row) IsFree() bool {
 // (PRC-1, PRC-2). A side, input or output, of which r sets the text price is
 // r's alone; the prices that under's tiers have for it are left out too.
 func (r *Row) Over(under *Row) *Row {
-	if under == nil || r.Free || r.Input != nil && r.Output != nil {
+	if under == nil || r.Free {
 		return r
 	}
 	merged := *r
+	merged.PerToolCall = maps.Clone(under.PerToolCall)
+	for name, price := range r.PerToolCall {
+		merged.setTool(name, price)
+	}
+	if r.Input != nil && r.Output != nil {
+		if len(merged.PerToolCall) == len(r.PerToolCall) {
+			return r
+		}
+		return merged.Seal()
+	}
 	own := [partCount]bool{partInput: r.Input != nil, partOutput: r.Output != nil}
 	merged.Tiers = slices.Clone(r.Tiers)
 	if len(merged.Tiers) == 0 {
@@ -186,13 +219,23 @@ func (r *Row) Over(under *Row) *Row {
 			}
 		}
 	}
-	if merged.PerRequest == nil {
-		merged.PerRequest = under.PerRequest
+	unitsUnder := under.unitPrices()
+	for n, field := range merged.unitFields() {
+		if *field == nil {
+			*field = unitsUnder[n]
+		}
 	}
 	if len(merged.Factors) == 0 {
 		merged.Factors = under.Factors
 	}
 	return merged.Seal()
+}
+
+func (r *Row) setTool(name string, price money.Nanos) {
+	if r.PerToolCall == nil {
+		r.PerToolCall = make(map[string]money.Nanos)
+	}
+	r.PerToolCall[name] = price
 }
 
 // Seal sets the row's ID from what it says and returns it. Date does not
@@ -219,8 +262,13 @@ func (r *Row) prices() []pair {
 		list = append(list, pair{keyFree, "true"})
 	}
 	list = appendRates(list, "", read(r.fields()))
-	if r.PerRequest != nil {
-		list = append(list, pair{keyPerRequest, r.PerRequest.String()})
+	for n, field := range r.unitFields() {
+		if *field != nil {
+			list = append(list, pair{unitKinds[n].key, (*field).String()})
+		}
+	}
+	for _, name := range r.tools() {
+		list = append(list, pair{keyPerToolCall + "." + name, r.PerToolCall[name].String()})
 	}
 	for i := range r.Tiers {
 		prefix := keyAbove + "." + strconv.FormatInt(r.Tiers[i].AboveTokens, 10) + "."

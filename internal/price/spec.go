@@ -17,11 +17,12 @@ import (
 // The keys of a price beside the names of parts. Nested maps are written as
 // dotted keys: above.200000.input, factor.flex.
 const (
-	keyFree       = "free"
-	keyConfirm    = "confirm"
-	keyPerRequest = "per_request"
-	keyAbove      = "above"
-	keyFactor     = "factor"
+	keyFree        = "free"
+	keyConfirm     = "confirm"
+	keyValidFrom   = "valid_from"
+	keyPerToolCall = "per_tool_call"
+	keyAbove       = "above"
+	keyFactor      = "factor"
 )
 
 // WordFree is the scalar that stands for an explicit price of zero.
@@ -30,6 +31,7 @@ const WordFree = "free"
 const (
 	maxTiers       = 16
 	maxFactors     = 16
+	maxTools       = 16
 	maxFactorName  = 32
 	maxModelName   = 200
 	maxAboveTokens = 1_000_000_000
@@ -55,10 +57,12 @@ func (e *FieldError) Unwrap() error { return e.Err }
 // Spec is a price as somebody wrote it: either Word, which can only be "free",
 // or Fields, decimal strings of dollars per million tokens by key. Keys are
 // input, cached_input, cache_write_5m, cache_write_1h, output, audio_input,
-// cached_audio_input, audio_output, image_input, image_output; per_request
-// (dollars per request); above.<tokens>.<part> for tiers; factor.<tier> for
-// service tiers ("1/2" or "0.5"); confirm ("true") for prices over 10,000
-// dollars. Who reads a null leaves its key out: it is "not set".
+// cached_audio_input, audio_output, image_input, image_output; per_request,
+// per_second_input, per_second_output, per_image and per_tool_call.<tool>
+// (dollars for one); above.<tokens>.<part> for tiers; factor.<tier> for service
+// tiers ("1/2" or "0.5"); valid_from (a day or an instant); confirm ("true") for
+// prices over 10,000 dollars. Who reads a null leaves its key out: it is "not
+// set".
 type Spec struct {
 	Word   string
 	Fields map[string]string
@@ -107,8 +111,12 @@ func (b *builder) parse(key, value string) error {
 	switch {
 	case !nested && (head == keyFree || head == keyConfirm):
 		return b.parseSwitch(head, value)
-	case !nested && head == keyPerRequest:
-		return b.parsePerRequest(value)
+	case !nested && head == keyValidFrom:
+		at, err := parseStart(value)
+		b.row.ValidFromMicros = at
+		return err
+	case nested && head == keyPerToolCall:
+		return b.parseTool(rest, value)
 	case nested && head == keyAbove:
 		return b.parseTier(rest, value)
 	case nested && head == keyFactor:
@@ -129,20 +137,37 @@ func (b *builder) parseSwitch(key, value string) error {
 	return nil
 }
 
-func (b *builder) parsePerRequest(value string) error {
+// parsePiece reads dollars for one.
+func (b *builder) parsePiece(key, value string) (money.Nanos, error) {
 	n, err := money.ParseUSD(value)
+	if err == nil && n > money.Nanos(money.MaxPrice) {
+		b.needConfirm(key)
+	}
+	return n, err
+}
+
+func (b *builder) parseTool(name, value string) error {
+	if !isTierName(name) {
+		return fmt.Errorf("tool is not 1 to %d of [a-z0-9_-]", maxFactorName)
+	}
+	n, err := b.parsePiece(keyPerToolCall+"."+name, value)
 	if err != nil {
 		return err
 	}
-	if n > money.Nanos(money.MaxPrice) {
-		b.needConfirm(keyPerRequest)
+	b.row.setTool(name, n)
+	if len(b.row.PerToolCall) > maxTools {
+		return fmt.Errorf("more than %d tools", maxTools)
 	}
-	b.row.PerRequest = &n
 	return nil
 }
 
 func (b *builder) parseRate(fields [partCount]**money.PerMillion, name, value string) error {
 	p, ok := partNamed(name)
+	if n, isUnit := unitNamed(name); isUnit && fields == b.row.fields() {
+		price, err := b.parsePiece(name, value)
+		*b.row.unitFields()[n] = &price
+		return err
+	}
 	if !ok {
 		return errors.New("is no price that is known here")
 	}
@@ -214,7 +239,7 @@ func (b *builder) finish() (*Row, error) {
 	switch {
 	case b.dear != "" && !b.confirmed:
 		return nil, &FieldError{b.dear, ErrConfirm}
-	case r.Free && (r.PerRequest != nil || len(r.Tiers) != 0 || read(r.fields()) != rates{}):
+	case r.Free && len(r.prices()) > 1:
 		return nil, &FieldError{keyFree, errors.New("stands beside prices")}
 	case len(r.Model) > maxModelName:
 		return nil, &FieldError{"model", fmt.Errorf("is longer than %d bytes", maxModelName)}
@@ -223,9 +248,12 @@ func (b *builder) finish() (*Row, error) {
 	case r.ValidFromMicros < 0:
 		return nil, &FieldError{"valid_from_micros", errors.New("is below zero")}
 	}
-	if r.Date != "" {
-		if _, err := parseDate(r.Date); err != nil {
-			return nil, &FieldError{"date", err}
+	for field, day := range map[string]string{"date": r.Date, "stale_since": r.StaleSince} {
+		if day == "" {
+			continue
+		}
+		if _, err := parseDate(day); err != nil {
+			return nil, &FieldError{field, err}
 		}
 	}
 	return r.Seal(), nil
@@ -236,6 +264,19 @@ func parseDate(day string) (micros int64, err error) {
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return 0, fmt.Errorf("%.40q is no date like 2006-01-02", day)
+	}
+	return t.UnixMicro(), nil
+}
+
+// parseStart is the instant, in Unix microseconds, that a price holds from: a day
+// in UTC from its midnight, or an instant as RFC 3339 writes it.
+func parseStart(text string) (micros int64, err error) {
+	if micros, err = parseDate(text); err == nil {
+		return micros, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is neither a day like 2026-01-02 nor an instant like 2026-01-02T15:04:05Z", text)
 	}
 	return t.UnixMicro(), nil
 }

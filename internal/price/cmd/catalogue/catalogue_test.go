@@ -67,7 +67,7 @@ func TestThePackageBecomesTheCataloguesText(t *testing.T) {
 	}
 	want := "prices 9.9\ndate\t2026-01-02\n" +
 		"provider\tacme\tmodels=^ac- all( none( /^(?:x/) ) /^(?:ac\\d) )\taddress=https://api\\.acme\\.test\tresells=acme\n" +
-		"ac-1\t=ac-1\t200000\tinput=0.00875 output=1.5 per_request=0.012 above.272000.input=0.02 above.272000.output=1.5 !web_searches_kcount\n" +
+		"ac-1\t=ac-1\t200000\tinput=0.00875 output=1.5 per_request=0.012 per_tool_call.web_search=0.01 above.272000.input=0.02 above.272000.output=1.5\n" +
 		"ac-2\tall( ~ac-2 none( /^(?:.*-tts$) ) )\t0\tinput=0.18\tfrom=2026-03-13 input=0.083333334\thours=00:30:00-16:30:00 !audio_hours\n" +
 		"ac-3\t$-3\t0\t-\n"
 	if body != want {

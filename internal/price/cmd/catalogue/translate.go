@@ -25,6 +25,8 @@ var keys = []struct {
 	{"input_image_mtok", "image_input", 0},
 	{"output_image_mtok", "image_output", 0},
 	{"requests_kcount", "per_request", 3},
+	{"web_searches_kcount", "per_tool_call.web_search", 3},
+	{"storage_searches_kcount", "per_tool_call.file_search", 3},
 }
 
 // translator writes the source's providers in the catalogue's own lines and
