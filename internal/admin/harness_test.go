@@ -197,7 +197,7 @@ func declaredModel(t *testing.T, name string, line int) admin.Declared {
 		t.Fatal(err)
 	}
 	body, err := route.EncodeModel(&route.Model{
-		Name: name, Provider: "up", Upstream: name, ContextTokens: 10_000, MaxOutputTokens: 1_000, Price: row,
+		Name: name, Provider: "up", Upstream: name, ContextTokens: 10_000, MaxOutputTokens: 1_000, Prices: price.Schedule{row},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,10 @@ const (
 	// MarkTierNotPriced: the price names no factor for the service tier that was
 	// served, which costs what the standard one costs (USE-2).
 	MarkTierNotPriced call.Mark = "tier_not_priced"
+	// MarkProviderCost: the cost that the answer names was charged (USE-4).
+	MarkProviderCost call.Mark = "provider_cost"
+	// MarkCostIgnored: the answer names a cost that is none, which was ignored.
+	MarkCostIgnored call.Mark = "cost_ignored"
 	// MarkSaturated: the cost passed the bounds of money (SPEC section 1).
 	MarkSaturated call.Mark = "saturated"
 )
@@ -65,22 +69,11 @@ type End struct {
 	ChargeNanos int64    `json:"charge_nanos"`
 	Usage       *Usage   `json:"usage,omitempty"`
 	OutputBytes int64    `json:"output_bytes,omitempty"`
-	SentAt      int64    `json:"sent_at,omitempty"`
-	FirstByteAt int64    `json:"first_byte_at,omitempty"`
-	EndedAt     int64    `json:"ended_at,omitempty"`
-}
-
-// Usage is the normalised usage as it is recorded with an event.
-type Usage struct {
-	Input       int64  `json:"input"`
-	CachedInput int64  `json:"cached_input,omitempty"`
-	CacheWrite  int64  `json:"cache_write,omitempty"`
-	AudioInput  int64  `json:"audio_input,omitempty"`
-	Output      int64  `json:"output"`
-	Reasoning   int64  `json:"reasoning,omitempty"`
-	AudioOutput int64  `json:"audio_output,omitempty"`
-	ServiceTier string `json:"service_tier,omitempty"`
-	Estimated   bool   `json:"estimated,omitempty"`
+	// Named is the cost that the answer itself names; nil: it names none.
+	Named       *NamedCost `json:"named_cost,omitempty"`
+	SentAt      int64      `json:"sent_at,omitempty"`
+	FirstByteAt int64      `json:"first_byte_at,omitempty"`
+	EndedAt     int64      `json:"ended_at,omitempty"`
 }
 
 // Charged is the outcome of Settle: the operation and what it costs.
@@ -116,7 +109,7 @@ func Settle(r *ledger.Reservation, p *Planned, e Ending) Charged {
 		c.Op.Verb = ledger.Void
 		c.mark(MarkFree)
 	default:
-		attempt := c.attempt(p, usage, due == dueEstimate)
+		attempt := c.attempt(p, usage, due == dueEstimate, e.Observed.Cost)
 		settlement.Attempts = []ledger.Attempt{attempt}
 		c.Cost, c.Tokens = money.Nanos(attempt.Spend), attempt.Tokens
 	}
@@ -158,7 +151,7 @@ func owed(p *Planned, e *Ending) (call.Usage, due) {
 		return call.Usage{
 			Input:    p.Want.InputTokens,
 			Output:   min(call.TextTokens(o.OutputBytes, outputBytesPerToken), p.OutputTokens),
-			Requests: 1,
+			Requests: 1, Units: p.estimatedUnits(),
 		}, dueEstimate
 	}
 }
@@ -168,10 +161,10 @@ func believable(p *Planned, u call.Usage) bool {
 		u.Input, u.CachedInput, u.CacheWrite5m, u.CacheWrite1h, u.ToolInput, u.AudioInput, u.CachedAudioInput,
 		u.ImageInput, u.Output, u.AudioOutput, u.ImageOutput, u.Requests,
 	}
-	return slices.Min(parts[:]) >= 0 && u.Tokens() <= p.MaxUsageTokens()
+	return slices.Min(parts[:]) >= 0 && u.Tokens() <= p.MaxUsageTokens() && believableUnits(&u.Units)
 }
 
-func (c *Charged) attempt(p *Planned, u call.Usage, estimated bool) ledger.Attempt {
+func (c *Charged) attempt(p *Planned, u call.Usage, estimated bool, named string) ledger.Attempt {
 	a := ledger.Attempt{
 		Model: p.Model.Name, Provider: p.Provider.Name, Tokens: u.Tokens(), Input: u.InputTotal(),
 		Uncached: u.TokensUncached(), Estimated: estimated,
@@ -182,12 +175,8 @@ func (c *Charged) attempt(p *Planned, u call.Usage, estimated bool) ledger.Attem
 	if p.Price != nil {
 		a.Price = p.Price.ID
 	}
-	a.Spend = int64(c.cost(p, u, estimated))
-	c.End.Usage = &Usage{
-		Input: u.Input + u.ToolInput + u.ImageInput, CachedInput: u.CachedInput + u.CachedAudioInput,
-		CacheWrite: u.CacheWrite5m + u.CacheWrite1h, AudioInput: u.AudioInput, Output: u.Output + u.ImageOutput,
-		Reasoning: u.Reasoning, AudioOutput: u.AudioOutput, ServiceTier: label(u.ServiceTier), Estimated: estimated,
-	}
+	a.Spend = int64(c.named(p, c.cost(p, u, estimated), named))
+	c.End.Usage = recorded(&u, estimated)
 	a.Detail, _ = json.Marshal(c.End.Usage) // flat values cannot fail
 	return a
 }
@@ -220,7 +209,11 @@ func (c *Charged) cost(p *Planned, u call.Usage, estimated bool) money.Nanos {
 		return 0
 	case errors.Is(err, price.ErrUnpriced):
 		c.mark(MarkPriceIncomplete)
-		if cost, err = p.Price.Worst(whole(p.Want, u)); err == nil {
+		cost, err = p.Price.Worst(whole(p, u))
+		if errors.Is(err, price.ErrUnpriced) {
+			return money.Nanos(p.Worst.Spend)
+		}
+		if err == nil {
 			return cost
 		}
 	}
@@ -228,9 +221,12 @@ func (c *Charged) cost(p *Planned, u call.Usage, estimated bool) money.Nanos {
 	return math.MaxInt64
 }
 
-// whole is the worst case of a usage: its totals, in the dearest parts.
-func whole(w price.Want, u call.Usage) price.Want {
+// whole is the worst case of a usage: its totals, in the dearest parts, and of
+// its units those that have a price.
+func whole(p *Planned, u call.Usage) price.Want {
+	w := p.Want
 	w.InputTokens, w.OutputTokens, w.Completions = u.InputTotal(), u.OutputTotal(), 1
+	w.Units, w.MaxToolCalls = p.Price.Priced(u.Units), 0
 	return w
 }
 

@@ -117,7 +117,7 @@ func TestTheSampleSaysWhatItShows(t *testing.T) {
 	if len(f.Providers) != 2 || f.Providers[0].Credential != "sk-upstream-0123456789" || f.Providers[1].Credential != "" {
 		t.Errorf("providers are %+v", f.Providers)
 	}
-	if len(f.Models) != 2 || f.Models[0].Value.Price.Input.String() != "0.15" || !f.Models[1].Value.Free {
+	if len(f.Models) != 2 || f.Models[0].Value.Prices[0].Input.String() != "0.15" || !f.Models[1].Value.Free {
 		t.Errorf("models are %+v", f.Models)
 	}
 	w := f.Workspaces[0]

@@ -34,6 +34,7 @@ type part struct {
 	plan       *tenant.Plan
 	budget     *budget.Budget
 	rule       *rule.Rule
+	imported   *price.Import
 	broken     error // why it could not be decoded
 }
 
@@ -68,6 +69,8 @@ func (d *Directory) decode(ctx context.Context, o *store.Object) (*part, error) 
 		if p.rule, p.broken = rule.Decode(o.Body); p.broken == nil {
 			p.rule.ID, p.rule.Name, p.rule.Epoch = o.ID, o.Name, o.Epoch
 		}
+	case price.KindImport:
+		p.imported, p.broken = price.DecodeImport(o.Body)
 	case KindModel:
 		if p.model, p.broken = route.DecodeModel(o.Body); p.broken == nil {
 			p.model.ID, p.model.Name = o.ID, o.Name
@@ -99,21 +102,31 @@ func (d *Directory) build(e *entry, workspace string) error {
 	if err != nil {
 		return err
 	}
-	providers, models := map[string]*part{}, map[string]*part{}
+	providers, models, imports := map[string]*part{}, map[string]*part{}, map[string]*price.Import{}
 	for _, p := range inOrder(e.parts, own.settings) {
 		switch p.kind {
 		case KindProvider:
 			providers[p.name] = p
 		case KindModel:
 			models[p.name] = p
+		case price.KindImport:
+			if p.broken == nil {
+				imports[p.imported.Provider] = p.imported
+			}
 		}
 	}
-	e.problems = nil
+	e.problems, e.until = nil, 0
+	at := d.clock.Now()
 	targets := make([]*admit.Target, 0, len(models))
 	for _, m := range sorted(models) {
 		t, err := d.target(m, providers)
 		if err != nil {
 			e.problems = append(e.problems, err.Error())
+		}
+		if t.Provider != nil {
+			var until int64
+			t.Price, until = d.priceOf(t, imports, at)
+			e.until = price.Sooner(e.until, until)
 		}
 		targets = append(targets, t)
 	}
@@ -157,7 +170,7 @@ func (d *Directory) target(m *part, providers map[string]*part) (*admit.Target, 
 	case p.broken != nil:
 		return t, fmt.Errorf("model %s: provider %s: %w", m.name, m.model.Provider, p.broken)
 	}
-	t.Provider, t.Credential, t.Price = p.provider, p.credential, d.priceOf(m.model, p.provider)
+	t.Provider, t.Credential = p.provider, p.credential
 	return t, nil
 }
 
@@ -185,27 +198,16 @@ func sorted(parts map[string]*part) []*part {
 	return list
 }
 
-// priceOf: the model's own row over the catalogue's (PRC-2); a part that the
-// own row leaves out comes from the catalogue (PRC-1, BR-031).
-func (d *Directory) priceOf(m *route.Model, p *route.Provider) *price.Row {
-	if m.Free {
-		row := &price.Row{Model: m.Name, Source: price.SourceOverride, Free: true}
-		return row.Seal()
+// priceOf is the row of a model in force at an instant, nil for none, and the
+// instant from which another may be, 0 for never: the model's own over what is
+// imported over the catalogue's (PRC-1, PRC-2, BR-031).
+func (d *Directory) priceOf(t *admit.Target, imports map[string]*price.Import, at int64) (row *price.Row, until int64) {
+	if t.Model.Free {
+		row = &price.Row{Model: t.Model.Name, Source: price.SourceOverride, Free: true}
+		return row.Seal(), 0
 	}
-	builtIn := d.builtIn(m, p)
-	if m.Price == nil || m.Price.IsEmpty() {
-		return builtIn
-	}
-	return m.Price.Over(builtIn)
-}
-
-// builtIn looks a model up by the provider that its address belongs to, else by
-// the provider's own name.
-func (d *Directory) builtIn(m *route.Model, p *route.Provider) *price.Row {
-	name, ok := d.prices.ProviderAt(p.BaseURL)
-	if !ok {
-		name = p.Name
-	}
-	row, _ := d.prices.Find(name, m.Upstream)
-	return row
+	name := d.prices.ProviderOf(t.Provider.BaseURL, t.Provider.Name)
+	return price.Sources{
+		Override: t.Model.Prices, Imported: imports[name], BuiltIn: d.prices, Provider: name, Model: t.Model.Upstream,
+	}.At(at)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/internal/admit"
 	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/price"
 	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/rule"
 	"github.com/weirhq/weir/internal/store"
@@ -45,6 +46,9 @@ type entry struct {
 	parts      map[objectKey]*part
 	snapshot   *admit.Snapshot // nil: there is no such workspace
 	problems   []string
+	// until is the instant, in Unix microseconds, from which other prices may be
+	// in force, 0 for never (SPEC PRC-1).
+	until int64
 }
 
 func (d *Directory) place(workspace string) *place {
@@ -65,7 +69,7 @@ func (d *Directory) loaded(workspace string) bool {
 // first use.
 func (d *Directory) Snapshot(ctx context.Context, workspace string) (*admit.Snapshot, error) {
 	p := d.place(workspace)
-	if e := p.entry.Load(); e != nil {
+	if e := p.entry.Load(); e != nil && !d.outdated(e) {
 		return e.usable()
 	}
 	arrived := p.started.Load()
@@ -75,9 +79,27 @@ func (d *Directory) Snapshot(ctx context.Context, workspace string) (*admit.Snap
 		d.run(ctx, p, workspace)
 	}
 	if e := p.entry.Load(); e != nil {
-		return e.usable()
+		return d.reprice(p, workspace).usable()
 	}
 	return p.result(workspace)
+}
+
+// outdated tells whether other prices may have come into force since.
+func (d *Directory) outdated(e *entry) bool { return e.until > 0 && d.clock.Now() >= e.until }
+
+// reprice gives the entry in memory the prices that are in force now. The caller
+// has p.mu.
+func (d *Directory) reprice(p *place, workspace string) *entry {
+	e := p.entry.Load()
+	if !d.outdated(e) {
+		return e
+	}
+	next := *e
+	if err := d.build(&next, workspace); err != nil {
+		return e // it was built of the same parts before
+	}
+	p.entry.Store(&next)
+	return &next
 }
 
 func (e *entry) usable() (*admit.Snapshot, error) {
@@ -177,6 +199,7 @@ func (d *Directory) refresh(ctx context.Context, p *place, workspace string) err
 		return err
 	}
 	if !first && len(changed) == 0 && generation == old.generation {
+		d.reprice(p, workspace)
 		return nil
 	}
 	next, keys, err := d.apply(ctx, old, workspace, changed, generation)
@@ -190,7 +213,7 @@ func (d *Directory) refresh(ctx context.Context, p *place, workspace string) err
 // apply makes a new entry of an old one and what changed. Changed keys are only
 // named: they are read again when somebody uses them.
 func (d *Directory) apply(ctx context.Context, old *entry, workspace string, changed []store.Object, generation int64) (*entry, map[keyID]bool, error) {
-	next := &entry{generation: generation, parts: maps.Clone(old.parts), problems: old.problems}
+	next := &entry{generation: generation, parts: maps.Clone(old.parts), problems: old.problems, until: old.until}
 	if next.parts == nil {
 		next.parts = make(map[objectKey]*part)
 	}
@@ -221,7 +244,7 @@ func (d *Directory) apply(ctx context.Context, old *entry, workspace string, cha
 // concerns tells whether a kind of object is part of a snapshot.
 func concerns(kind string) bool {
 	switch kind {
-	case KindWorkspace, KindProvider, KindModel, tenant.KindPlan, budget.KindBudget, rule.KindRule:
+	case KindWorkspace, KindProvider, KindModel, tenant.KindPlan, budget.KindBudget, rule.KindRule, price.KindImport:
 		return true
 	default:
 		return false

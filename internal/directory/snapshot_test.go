@@ -142,7 +142,7 @@ func TestPricesComeFromTheModelElseTheCatalogue(t *testing.T) { // PRC-1, PRC-2,
 	s.put("", directory.KindProvider, "pr_any", "any-name", body, err)
 	s.provider("", "p")
 	set := func(r *price.Row) func(*route.Model) {
-		return func(m *route.Model) { m.Price, m.Upstream = r.Seal(), "gpt-4o-mini" }
+		return func(m *route.Model) { m.Prices, m.Upstream = price.Schedule{r.Seal()}, "gpt-4o-mini" }
 	}
 	s.model("", "listed", "any-name", func(m *route.Model) { m.Upstream = "gpt-4o-mini" })
 	s.model("", "own", "any-name", set(&price.Row{Model: "own", Source: price.SourceOverride, Input: perMillion("2"), Output: perMillion("6")}))

@@ -27,6 +27,7 @@ type Metrics struct {
 	ended    *prometheus.CounterVec
 	spend    *prometheus.CounterVec
 	tokens   *prometheus.CounterVec
+	drift    *prometheus.CounterVec
 	took     *prometheus.HistogramVec
 	defs     []definition
 }
@@ -65,6 +66,7 @@ func NewMetrics(version string, from Sources) *Metrics {
 	m.ended = m.counter("weir_requests_total", "Admitted requests that have ended, by how.", "outcome", "model", "workspace")
 	m.spend = m.counter("weir_spend_dollars_total", "US dollars charged since the process started; the ledger is exact, this is a float.", "model", "workspace")
 	m.tokens = m.counter("weir_tokens_total", "Tokens charged since the process started.", "model", "workspace")
+	m.drift = m.counter("weir_cost_drift_dollars_total", "US dollars by which the costs that providers name in their answers are above or below ours, of answers that name one.", "direction", "model", "workspace")
 	m.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "weir_request_seconds", Help: "Time from a request's arrival to its settlement.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
@@ -141,6 +143,18 @@ func (m *Metrics) Ended(r *ledger.Reservation, c *admit.Charged, took time.Durat
 	if c.Tokens > 0 {
 		m.tokens.WithLabelValues(r.Model, r.Workspace).Add(float64(c.Tokens))
 	}
+	if c.End.Named != nil {
+		m.drifted(r, c.End.Named)
+	}
+}
+
+// drifted counts what a provider's own cost differs by (SPEC USE-4).
+func (m *Metrics) drifted(r *ledger.Reservation, n *admit.NamedCost) {
+	drift, direction := n.Drift(), "above"
+	if drift < 0 {
+		drift, direction = -drift, "below"
+	}
+	m.drift.WithLabelValues(direction, r.Model, r.Workspace).Add(float64(drift) / nanosPerDollar)
 }
 
 // Markdown is docs/metrics.md.

@@ -46,13 +46,18 @@ func TestMetricsTellRefusalsChargesAndTheStore(t *testing.T) {
 	})
 	m.Refused(fault.New(fault.DayLimitReached, "no"), "default")
 	m.Ended(&ledger.Reservation{Model: "m", Workspace: "default"}, &admit.Charged{Cost: 2_500_000_000, Tokens: 7, End: admit.End{Outcome: "ok"}}, time.Second)
+	for _, n := range []admit.NamedCost{{Nanos: 8775, OwnNanos: 5850}, {Nanos: 1_000_000_000, OwnNanos: 3_000_000_000}} { // USE-4, BR-091
+		m.Ended(&ledger.Reservation{Model: "m", Workspace: "default"}, &admit.Charged{End: admit.End{Outcome: "ok", Named: &n}}, time.Second)
+	}
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, line := range []string{
 		`weir_refused_total{code="day_limit_reached",workspace="default"} 1`,
-		`weir_requests_total{model="m",outcome="ok",workspace="default"} 1`,
+		`weir_requests_total{model="m",outcome="ok",workspace="default"} 3`,
 		`weir_spend_dollars_total{model="m",workspace="default"} 2.5`,
 		`weir_tokens_total{model="m",workspace="default"} 7`,
+		`weir_cost_drift_dollars_total{direction="above",model="m",workspace="default"} 2.925e-06`,
+		`weir_cost_drift_dollars_total{direction="below",model="m",workspace="default"} 2`,
 		`weir_store_up 0`,
 		`weir_spool_operations 3`,
 		`weir_spool_failures_total 4`,

@@ -32,8 +32,11 @@ func (r *Row) cost(t int, u *call.Usage, factor Fraction, shown *Breakdown) (mon
 		return 0, err
 	}
 	prices := r.unitPrices()
-	for n, count := range mediaCounts(&u.Units) {
-		if err := b.unit(unit(n), prices[n], count); err != nil {
+	for n, count := range mediaPlaces(&u.Units) {
+		if count == nil {
+			continue
+		}
+		if err := b.unit(unit(n), prices[n], *count); err != nil {
 			return 0, err
 		}
 	}

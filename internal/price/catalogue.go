@@ -130,6 +130,18 @@ func (c *Catalogue) ProviderNamed(name string) (string, bool) {
 	return "", false
 }
 
+// ProviderOf is the name that prices of a provider stand under: the catalogue's,
+// by its address, else by what it is called, else the latter itself.
+func (c *Catalogue) ProviderOf(baseURL, name string) string {
+	if id, ok := c.ProviderAt(baseURL); ok {
+		return id
+	}
+	if id, ok := c.ProviderNamed(name); ok {
+		return id
+	}
+	return name
+}
+
 // ProviderAt is the catalogue's name of the provider whose API answers at a
 // base URL.
 func (c *Catalogue) ProviderAt(baseURL string) (string, bool) {

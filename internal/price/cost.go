@@ -157,9 +157,7 @@ func (w *Want) dearest(r *Row, prices rates) (call.Usage, error) {
 // the want has those tokens too. One that it can't bill either way is unpriced.
 func (w *Want) dropUnits(r *Row, prices rates, u *call.Units) error {
 	set := r.unitPrices()
-	for n, count := range [unitCount]*int64{
-		unitSecondInput: &u.AudioInputMicros, unitSecondOutput: &u.AudioOutputMicros, unitImage: &u.Images,
-	} {
+	for n, count := range mediaPlaces(u) {
 		switch {
 		case count == nil || *count == 0 || set[n] != nil:
 		case prices[unitKinds[n].tokens] == nil:

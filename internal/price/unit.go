@@ -59,11 +59,11 @@ func (r *Row) unitPrices() (prices [unitCount]*money.Nanos) {
 	return prices
 }
 
-// mediaCounts is how much of each unit but requests was used: pieces, or
-// microseconds of what is priced by the second.
-func mediaCounts(u *call.Units) [unitCount]int64 {
-	return [unitCount]int64{
-		unitSecondInput: u.AudioInputMicros, unitSecondOutput: u.AudioOutputMicros, unitImage: u.Images,
+// mediaPlaces are the counts of each unit but requests, which have none: pieces,
+// or microseconds of what is priced by the second.
+func mediaPlaces(u *call.Units) [unitCount]*int64 {
+	return [unitCount]*int64{
+		unitSecondInput: &u.AudioInputMicros, unitSecondOutput: &u.AudioOutputMicros, unitImage: &u.Images,
 	}
 }
 
@@ -81,6 +81,25 @@ func (r *Row) toolPrice(name string) *money.Nanos {
 		return &n
 	}
 	return nil
+}
+
+// Priced is u without the units that the row has no price of, and without tools
+// that never ran.
+func (r *Row) Priced(u call.Units) call.Units {
+	prices := r.unitPrices()
+	for n, count := range mediaPlaces(&u) {
+		if count != nil && prices[n] == nil {
+			*count = 0
+		}
+	}
+	var tools call.ToolCalls
+	for _, c := range u.Tools.List() {
+		if c.Calls != 0 && r.toolPrice(c.Name) != nil {
+			tools.Set(c.Name, c.Calls)
+		}
+	}
+	u.Tools = tools
+	return u
 }
 
 // tools are the names that have a price, sorted.

@@ -4,12 +4,10 @@ package route
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/textproto"
 
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/price"
 )
 
 // Bounds of values where they enter.
@@ -64,7 +62,8 @@ func (p *Provider) Fields(r *document.Reader) {
 		r.Int("max_answer_bytes", &p.Bounds.MaxAnswerBytes, minMessageBytes, maxMessageBytes)
 		r.Int("max_event_bytes", &p.Bounds.MaxEventBytes, minMessageBytes, maxMessageBytes)
 	})
-	r.Later("default_tier", "trust_provider_cost", "shared_state", "own_key")
+	r.Bool("trust_provider_cost", &p.TrustProviderCost)
+	r.Later("default_tier", "shared_state", "own_key")
 	r.Add(p.Validate())
 }
 
@@ -96,82 +95,6 @@ func (m *Model) Fields(r *document.Reader) {
 	m.readPrice(r)
 	r.Strings("aliases", &m.Aliases, MaxAliases)
 	r.Add(m.Validate())
-}
-
-// readPrice reads "free", the prices that somebody declares, or a stored row,
-// which has an id.
-func (m *Model) readPrice(r *document.Reader) {
-	n := r.Node("price")
-	if n == nil {
-		return
-	}
-	m.Price, m.Free = nil, false
-	var row *price.Row
-	var err error
-	switch {
-	case n.Kind == document.Null:
-		return
-	case n.Kind == document.String:
-		row, err = price.ParseSpec(m.Name, price.Spec{Word: n.Text})
-	case n.Kind == document.Object && n.Member("id") != nil:
-		row, err = price.DecodeRow(n.JSON())
-	case n.Kind == document.Object:
-		fields := map[string]string{}
-		if err = flatten("", n, fields); err == nil {
-			row, err = price.ParseSpec(m.Name, price.Spec{Fields: fields})
-		}
-	default:
-		err = errors.New("must be free, or an object of prices in dollars per million tokens")
-	}
-	if err != nil {
-		failPrice(r, err)
-		return
-	}
-	if m.Free = row.Free; !row.Free {
-		m.Price = row
-	}
-}
-
-// failPrice names the one price that is wrong, where one is.
-func failPrice(r *document.Reader, err error) {
-	path := "price"
-	var field *price.FieldError
-	if errors.As(err, &field) {
-		path, err = document.Join(path, field.Field), field.Err
-	}
-	r.Add(document.Problems{{Path: path, Text: err.Error()}})
-}
-
-// flatten writes nested prices as the dotted keys that price.Spec has. A null
-// is left out: it is "not set" (SPEC PRC-1).
-func flatten(prefix string, n *document.Node, into map[string]string) error {
-	for _, m := range n.Members {
-		key := document.Join(prefix, m.Name)
-		switch m.Value.Kind {
-		case document.Null:
-		case document.Object:
-			if err := flatten(key, m.Value, into); err != nil {
-				return err
-			}
-		case document.String, document.Number, document.Bool:
-			if m.Value.Kind == document.Number && !wholeNumber(m.Value.Text) {
-				return &price.FieldError{Field: key, Err: errors.New("must be a decimal string: write it in quotes")}
-			}
-			into[key] = m.Value.Text
-		case document.Array:
-			return &price.FieldError{Field: key, Err: errors.New("must be a decimal string such as \"0.15\"")}
-		}
-	}
-	return nil
-}
-
-func wholeNumber(text string) bool {
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return false
-		}
-	}
-	return text != ""
 }
 
 // DecodeProvider reads what EncodeProvider wrote. ID and Name are the caller's
@@ -232,6 +155,7 @@ type providerForm struct {
 	ClientGone    string            `json:"client_gone,omitempty"`
 	ChargePartial *bool             `json:"charge_partial_on_upstream_failure,omitempty"`
 	StreamUsage   string            `json:"stream_usage"`
+	TrustCost     bool              `json:"trust_provider_cost,omitempty"`
 	Bounds        boundsForm        `json:"bounds"`
 }
 
@@ -259,7 +183,8 @@ func EncodeProvider(p *Provider) ([]byte, error) {
 			Idle: document.FormatDuration(p.Timeouts.Idle), Total: document.FormatDuration(p.Timeouts.Total),
 		},
 		ClientGone: p.ClientGone, ChargePartial: p.ChargePartialOnUpstreamFailure, StreamUsage: p.StreamUsage,
-		Bounds: boundsForm(p.Bounds),
+		TrustCost: p.TrustProviderCost,
+		Bounds:    boundsForm(p.Bounds),
 	})
 }
 
@@ -270,15 +195,9 @@ func EncodeModel(m *Model) ([]byte, error) {
 		DefaultOutputTokens: m.DefaultOutputTokens, ImageTokens: m.ImageTokens, BytesPerToken: m.BytesPerToken,
 		OutputField: m.OutputField, Aliases: m.Aliases,
 	}
-	switch {
-	case m.Free:
-		form.Price = json.RawMessage(`"` + price.WordFree + `"`)
-	case m.Price != nil:
-		row, err := m.Price.AppendJSON(nil)
-		if err != nil {
-			return nil, err
-		}
-		form.Price = row
+	var err error
+	if form.Price, err = encodePrice(m); err != nil {
+		return nil, err
 	}
 	return encode("a model", form)
 }

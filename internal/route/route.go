@@ -67,7 +67,10 @@ type Provider struct {
 	// broke costs nothing (SPEC RES-4); nil is true.
 	ChargePartialOnUpstreamFailure *bool
 	StreamUsage                    string // StreamUsageAuto, On or Off
-	Bounds                         Bounds
+	// TrustProviderCost lets the cost that an answer names replace our own (SPEC
+	// USE-4).
+	TrustProviderCost bool
+	Bounds            Bounds
 }
 
 // Timeouts bound one exchange with a provider, each in microseconds.
@@ -142,8 +145,9 @@ type Model struct {
 	ImageTokens         int64  // replaces 1,600 in the estimate (SPEC EST-1)
 	BytesPerToken       int64  // 1 to 4, replaces 3 in the estimate
 	OutputField         string // MaxTokensField or MaxCompletionTokensField; empty: the protocol's
-	// Price overrides the catalogue; nil leaves it to the catalogue.
-	Price   *price.Row
+	// Prices override what is imported and the catalogue, from their starts on;
+	// none leaves the price to those (SPEC PRC-2).
+	Prices  price.Schedule
 	Free    bool     // price: free, an explicit zero (SPEC PRC-1)
 	Aliases []string // further names that lead here
 }

@@ -145,9 +145,11 @@ func TestAPriceIsSetOrFreeOrLeftToTheCatalogue(t *testing.T) {
 	for text, want := range map[string][2]bool{ // set, free
 		`{"provider":"p"}`: {false, false}, `{"provider":"p","price":null}`: {false, false},
 		`{"provider":"p","price":"free"}`: {false, true}, `{"provider":"p","price":{"input":"0","output":"0"}}`: {true, false},
+		`{"provider":"p","price":{"free":true}}`: {false, true}, `{"provider":"p","price":{"free":true,"valid_from":"2027-01-01"}}`: {true, false},
+		`{"provider":"p","price":[{"input":"1"},{"input":"2","valid_from":"2027-01-01"}]}`: {true, false},
 	} {
 		m := &route.Model{Name: "m"}
-		if paths := read(t, m, text); paths != nil || m.Free != want[1] || (m.Price != nil) != want[0] {
+		if paths := read(t, m, text); paths != nil || m.Free != want[1] || (m.Prices != nil) != want[0] {
 			t.Errorf("%s: %+v (%v)", text, m, paths)
 		}
 	}
@@ -157,7 +159,7 @@ func TestAProviderComesBackAsItWasWritten(t *testing.T) {
 	for _, text := range []string{
 		`{"base_url":"https://h"}`,
 		`{"base_url":"https://h","dialect":"ollama","auth":"query","auth_name":"key","headers":{"x-a":"b"},"proxy_url":"http://p","ca_file":"ca.pem",
-		  "timeouts":{"connect":"1500ms","idle":"90s"},"client_gone":"drain","charge_partial_on_upstream_failure":false,"stream_usage":"off","bounds":{"max_connections":7}}`,
+		  "timeouts":{"connect":"1500ms","idle":"90s"},"client_gone":"drain","charge_partial_on_upstream_failure":false,"stream_usage":"off","trust_provider_cost":true,"bounds":{"max_connections":7}}`,
 	} {
 		p := route.NewProvider("", "")
 		if paths := read(t, p, text); paths != nil {
@@ -183,6 +185,7 @@ func TestAModelComesBackAsItWasWritten(t *testing.T) {
 		`{"provider":"p","price":"free","aliases":["a","b"]}`,
 		`{"provider":"p","upstream":"u","context_tokens":9,"max_output_tokens":8,"default_output_tokens":7,"image_tokens":6,"bytes_per_token":2,
 		  "output_field":"max_completion_tokens","price":{"input":"0.15","cached_input":"0.075","output":"0.6","above":{"200000":{"input":"4"}},"factor":{"flex":"1/2"}}}`,
+		`{"provider":"p","price":[{"input":"2","valid_from":"2027-01-01T06:00:00Z"},{"input":"1","per_tool_call":{"web_search":"0.01"}}]}`,
 	} {
 		m := &route.Model{Name: "m"}
 		if paths := read(t, m, text); paths != nil {
