@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/weirhq/weir/internal/fault"
+	pricelist "github.com/weirhq/weir/internal/price/feed"
 )
 
 const (
@@ -25,6 +26,15 @@ const (
 	WorkspaceHeader = "X-Weir-Workspace"
 	requestIDHeader = "X-Weir-Request-Id"
 )
+
+// bodyBound bounds the body of an operation: a price list is larger than what
+// people write.
+func bodyBound(op Op) int64 {
+	if op == OpPriceImport {
+		return pricelist.MaxBytes
+	}
+	return maxBodyBytes
+}
 
 // Handler serves the operations below Base, and their description at
 // Base/openapi.json. Who sends a request is what the given function says: a
@@ -103,6 +113,7 @@ func bindAll(api huma.API, s *Service) {
 	bind(api, OpPriceList, s.PriceList)
 	bind(api, OpPriceShow, s.PriceShow)
 	bind(api, OpPriceCost, s.PriceCost)
+	bind(api, OpPriceImport, s.PriceImport)
 	bind(api, OpModelList, s.ModelList)
 	bind(api, OpModelShow, s.ModelShow)
 	bind(api, OpProviderList, s.ProviderList)
@@ -137,7 +148,7 @@ func bind[Request, Answer any](api huma.API, op Op, do func(context.Context, Act
 	schemas := api.OpenAPI().Components.Schemas
 	huma.Register(api, huma.Operation{
 		OperationID: string(op), Method: line.Method, Path: Base + line.Path, Summary: line.Summary, Tags: []string{group},
-		Description: "Needs the role " + string(line.Least) + ".", MaxBodyBytes: maxBodyBytes, SkipValidateBody: true,
+		Description: "Needs the role " + string(line.Least) + ".", MaxBodyBytes: bodyBound(op), SkipValidateBody: true,
 		Responses: map[string]*huma.Response{"default": {
 			Description: "An error",
 			Content: map[string]*huma.MediaType{

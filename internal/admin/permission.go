@@ -40,6 +40,7 @@ const (
 	OpPriceList       Op = "prices.list"
 	OpPriceShow       Op = "prices.show"
 	OpPriceCost       Op = "prices.cost"
+	OpPriceImport     Op = "prices.import"
 	OpModelList       Op = "models.list"
 	OpModelShow       Op = "models.show"
 	OpProviderList    Op = "providers.list"
@@ -106,6 +107,7 @@ var operations = []Operation{
 	{OpPriceList, Viewer, http.MethodGet, "/prices", "List prices"},
 	{OpPriceShow, Viewer, http.MethodGet, "/prices/model", "Show the price of a model"},
 	{OpPriceCost, Viewer, http.MethodPost, "/prices/cost", "Price a usage"},
+	{OpPriceImport, System, http.MethodPost, "/prices/import", "Import a published price list"},
 	{OpModelList, Viewer, http.MethodGet, "/models", "List models"},
 	{OpModelShow, Viewer, http.MethodGet, "/models/{model}", "Show a model"},
 	{OpProviderList, Viewer, http.MethodGet, "/providers", "List providers"},

@@ -5,24 +5,21 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/internal/admit"
-	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/money"
 	"github.com/weirhq/weir/internal/price"
+	"github.com/weirhq/weir/internal/store"
 )
 
-// maxUnits bounds each part of a usage to be priced (SPEC 1).
-const maxUnits = 1_000_000_000
-
 // PriceList is one page of prices: of the workspace's models, which are in
-// force, then of the built-in catalogue (SPEC PRC-2).
+// force, then what was imported, then the built-in catalogue (SPEC PRC-2).
 func (s *Service) PriceList(ctx context.Context, a Actor, r PriceListRequest) (PriceListAnswer, error) {
 	out := PriceListAnswer{Catalogue: s.Prices.Source(), Date: s.Prices.Date(), Prices: []PriceEntry{}}
 	c, err := s.enter(ctx, a, OpPriceList)
@@ -43,6 +40,11 @@ func (s *Service) PriceList(ctx context.Context, a Actor, r PriceListRequest) (P
 	}
 	var entries []*price.Entry
 	if !r.Models {
+		imported, err := s.importedEntries(ctx, c, r)
+		if err != nil {
+			return out, answer(err)
+		}
+		configured = append(configured, imported...)
 		entries = s.Prices.List(price.Filter{Provider: r.Provider, Contains: r.Contains})
 	}
 	end := min(start+size, len(configured)+len(entries))
@@ -138,12 +140,103 @@ func (s *Service) PriceShow(ctx context.Context, a Actor, r PriceShowRequest) (P
 		}
 		return out, answer(err)
 	}
-	entry, ok := s.Prices.Lookup(r.Provider, r.Model)
-	if !ok {
-		return PriceEntry{}, fault.New(fault.NotFound, "neither the workspace nor the catalogue knows the model %s", document.Quote(r.Model))
-	}
-	out, err := viewEntry(entry)
+	out, err := s.listed(ctx, c, r.Provider, r.Model)
 	return out, answer(err)
+}
+
+// listed is what the sources below a workspace's own say about a model.
+func (s *Service) listed(ctx context.Context, c *scope, provider, model string) (PriceEntry, error) {
+	row, provider, err := s.underlying(ctx, c, provider, model)
+	if err != nil {
+		return PriceEntry{}, err
+	}
+	out := PriceEntry{Provider: provider, Model: model}
+	if entry, ok := s.Prices.Lookup(provider, model); ok {
+		out.ContextTokens, out.Omitted = entry.ContextTokens, entry.Omitted
+	}
+	if row == nil {
+		return out, nil
+	}
+	if row.Source == price.SourceImported {
+		out.Omitted = nil
+	}
+	out.Model = row.Model
+	out.Price, err = viewPrice(row)
+	return out, err
+}
+
+// underlying is the row in force now of a model that no workspace has bound, nil
+// for none, and the provider whose it is. Without a provider it is the one whose
+// models are called so, else the first of which such a model was imported.
+func (s *Service) underlying(ctx context.Context, c *scope, provider, model string) (*price.Row, string, error) {
+	imports, err := s.imports(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	if provider == "" {
+		provider = s.providerOf(imports, model)
+	} else {
+		provider = s.Prices.ProviderOf("", provider)
+	}
+	source := price.Sources{Imported: imports[provider], BuiltIn: s.Prices, Provider: provider, Model: model}
+	row, _ := source.At(c.at)
+	if _, known := s.Prices.Lookup(provider, model); row == nil && !known {
+		return nil, "", fault.New(fault.NotFound, "neither the workspace nor the catalogue knows the model %s", document.Quote(model))
+	}
+	return row, provider, nil
+}
+
+func (s *Service) providerOf(imports map[string]*price.Import, model string) string {
+	if entry, ok := s.Prices.Lookup("", model); ok {
+		return entry.Provider
+	}
+	for _, provider := range slices.Sorted(maps.Keys(imports)) {
+		if imports[provider].Models[strings.ToLower(model)] != nil {
+			return provider
+		}
+	}
+	return ""
+}
+
+// imports are the imported rows that the workspace sees, by provider.
+func (s *Service) imports(ctx context.Context, c *scope) (map[string]*price.Import, error) {
+	all := make(map[string]*price.Import)
+	if !c.workspace.Inherit {
+		return all, nil
+	}
+	err := s.each(ctx, "", price.KindImport, func(o store.Object) error {
+		i, err := price.DecodeImport(o.Body)
+		if err == nil {
+			all[i.Provider] = i
+		}
+		return err
+	})
+	return all, err
+}
+
+// importedEntries are the chosen imported rows, those of each day.
+func (s *Service) importedEntries(ctx context.Context, c *scope, r PriceListRequest) ([]PriceEntry, error) {
+	imports, err := s.imports(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var list []PriceEntry
+	for _, provider := range slices.Sorted(maps.Keys(imports)) {
+		if r.Provider != "" && r.Provider != provider {
+			continue
+		}
+		for _, row := range imports[provider].Rows() {
+			if !strings.Contains(strings.ToLower(row.Model), strings.ToLower(r.Contains)) {
+				continue
+			}
+			view, err := viewPrice(row)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, PriceEntry{Provider: provider, Model: row.Model, Price: view})
+		}
+	}
+	return list, nil
 }
 
 // target is a model of the workspace with its price; nil when it has none of
@@ -155,91 +248,4 @@ func (s *Service) target(ctx context.Context, c *scope, model string) (*admit.Ta
 	}
 	target, _ := snapshot.Resolve(model)
 	return target, nil
-}
-
-// PriceCost prices a usage with the code that charges requests: exact, rounded
-// up once (SPEC MON-2, PRC-2).
-func (s *Service) PriceCost(ctx context.Context, a Actor, r PriceCostRequest) (PriceCostAnswer, error) {
-	c, err := s.enter(ctx, a, OpPriceCost)
-	if err != nil {
-		return PriceCostAnswer{}, err
-	}
-	n, err := node(r.Body.raw, r.Body)
-	if err != nil {
-		return PriceCostAnswer{}, err
-	}
-	var model, provider string
-	usage := call.Usage{Requests: 1}
-	if _, err := document.Read(n, func(r *document.Reader) {
-		r.String("model", &model)
-		if model == "" {
-			r.Fail("model", "is required")
-		}
-		r.String("provider", &provider)
-		readUsage(r, &usage)
-	}); err != nil {
-		return PriceCostAnswer{}, invalid(err)
-	}
-	row, err := s.row(ctx, c, provider, model)
-	if err != nil {
-		return PriceCostAnswer{}, answer(err)
-	}
-	cost, err := row.Charge(usage)
-	switch {
-	case errors.Is(err, price.ErrUnpriced):
-		return PriceCostAnswer{}, fault.New(fault.ModelUnpriced, "%v", err)
-	case errors.Is(err, money.ErrOverflow):
-		return PriceCostAnswer{}, invalid(err)
-	case err != nil:
-		return PriceCostAnswer{}, answer(err)
-	}
-	view, err := viewPrice(row)
-	if err != nil {
-		return PriceCostAnswer{}, answer(err)
-	}
-	return PriceCostAnswer{Cost: cost.String(), Price: *view}, nil
-}
-
-func readUsage(r *document.Reader, u *call.Usage) {
-	for _, part := range []struct {
-		field string
-		into  *int64
-	}{
-		{"input", &u.Input},
-		{"cached_input", &u.CachedInput},
-		{"cache_write_5m", &u.CacheWrite5m},
-		{"cache_write_1h", &u.CacheWrite1h},
-		{"tool_input", &u.ToolInput},
-		{"audio_input", &u.AudioInput},
-		{"cached_audio_input", &u.CachedAudioInput},
-		{"image_input", &u.ImageInput},
-		{"output", &u.Output},
-		{"audio_output", &u.AudioOutput},
-		{"image_output", &u.ImageOutput},
-		{"requests", &u.Requests},
-	} {
-		r.Int(part.field, part.into, 0, maxUnits)
-	}
-	r.String("service_tier", &u.ServiceTier)
-}
-
-// row is the price in force of a workspace's model, else the catalogue's.
-func (s *Service) row(ctx context.Context, c *scope, provider, model string) (*price.Row, error) {
-	if provider == "" {
-		target, err := s.target(ctx, c, model)
-		if err != nil {
-			return nil, err
-		}
-		if target != nil && target.Price == nil {
-			return nil, fault.New(fault.ModelUnpriced, "model %s has no price", document.Quote(model))
-		}
-		if target != nil {
-			return target.Price, nil
-		}
-	}
-	row, ok := s.Prices.Find(provider, model)
-	if !ok {
-		return nil, fault.New(fault.NotFound, "neither the workspace nor the catalogue has a price of the model %s", document.Quote(model))
-	}
-	return row, nil
 }

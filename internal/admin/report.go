@@ -218,6 +218,8 @@ type EndView struct {
 	AnsweredModel string       `json:"answered_model,omitempty"`
 	Marks         []string     `json:"marks,omitempty"`
 	Charge        string       `json:"charge" doc:"dollars"`
+	NamedCost     string       `json:"named_cost,omitempty" doc:"dollars that the answer itself names"`
+	OwnCost       string       `json:"own_cost,omitempty" doc:"what our price makes of it, where the answer names a cost"`
 	Usage         *admit.Usage `json:"usage,omitempty"`
 	SentAt        string       `json:"sent_at,omitempty"`
 	FirstByteAt   string       `json:"first_byte_at,omitempty"`
@@ -288,100 +290,6 @@ type DifferenceView struct {
 	Figure    string `json:"figure" doc:"settled, credits, held, ending, a date, or what flowed through a bucket or window"`
 	Have      int64  `json:"have"`
 	Want      int64  `json:"want"`
-}
-
-// PriceListRequest asks for prices: those of the workspace's models, then the
-// built-in catalogue's.
-type PriceListRequest struct {
-	Provider string `query:"provider" doc:"the catalogue's name of a provider"`
-	Contains string `query:"contains" doc:"a part of the model's name"`
-	Models   bool   `query:"models" doc:"the workspace's own models only"`
-	Cursor   string `query:"cursor"`
-	Limit    int    `query:"limit" doc:"1 to 1000, 100 when left out"`
-}
-
-// PriceListAnswer is one page; an empty NextCursor ends the list.
-type PriceListAnswer struct {
-	Catalogue  string       `json:"catalogue" doc:"source of the built-in prices"`
-	Date       string       `json:"date" doc:"of the built-in prices"`
-	Prices     []PriceEntry `json:"prices"`
-	NextCursor string       `json:"next_cursor,omitempty"`
-}
-
-// PriceEntry is the price of a model. Configured ones are models of the
-// workspace, the others the catalogue's.
-type PriceEntry struct {
-	Provider      string     `json:"provider"`
-	Model         string     `json:"model"`
-	Configured    bool       `json:"configured"`
-	ContextTokens int64      `json:"context_tokens,omitempty"`
-	Omitted       []string   `json:"omitted,omitempty" doc:"prices of the source that are not applied"`
-	Price         *PriceView `json:"price,omitempty" doc:"absent: unpriced"`
-}
-
-// PriceShowRequest names a model of the workspace, or with Provider one of the
-// catalogue's.
-type PriceShowRequest struct {
-	Model    string `query:"model" required:"true"`
-	Provider string `query:"provider"`
-}
-
-// PriceView is a price row: dollars per million tokens, per_request in dollars.
-type PriceView struct {
-	ID               string                       `json:"id"`
-	Model            string                       `json:"model"`
-	Source           string                       `json:"source" doc:"override, imported or built-in"`
-	Date             string                       `json:"date,omitempty"`
-	ValidFromMicros  int64                        `json:"valid_from_micros,omitempty"`
-	Unit             string                       `json:"unit"`
-	Confirm          bool                         `json:"confirm,omitempty"`
-	Free             bool                         `json:"free,omitempty"`
-	Input            string                       `json:"input,omitempty"`
-	CachedInput      string                       `json:"cached_input,omitempty"`
-	CacheWrite5m     string                       `json:"cache_write_5m,omitempty"`
-	CacheWrite1h     string                       `json:"cache_write_1h,omitempty"`
-	Output           string                       `json:"output,omitempty"`
-	AudioInput       string                       `json:"audio_input,omitempty"`
-	CachedAudioInput string                       `json:"cached_audio_input,omitempty"`
-	AudioOutput      string                       `json:"audio_output,omitempty"`
-	ImageInput       string                       `json:"image_input,omitempty"`
-	ImageOutput      string                       `json:"image_output,omitempty"`
-	PerRequest       string                       `json:"per_request,omitempty"`
-	Above            map[string]map[string]string `json:"above,omitempty" doc:"by tokens of input"`
-	Factor           map[string]string            `json:"factor,omitempty" doc:"by service tier"`
-}
-
-// PriceCostRequest prices a usage (SPEC PRC-2).
-type PriceCostRequest struct {
-	Body CostFields
-}
-
-// CostFields name a model as PriceShowRequest does, and a usage in disjoint
-// parts.
-type CostFields struct {
-	Model            string `json:"model"`
-	Provider         string `json:"provider,omitempty"`
-	Input            int64  `json:"input,omitempty"`
-	CachedInput      int64  `json:"cached_input,omitempty"`
-	CacheWrite5m     int64  `json:"cache_write_5m,omitempty"`
-	CacheWrite1h     int64  `json:"cache_write_1h,omitempty"`
-	ToolInput        int64  `json:"tool_input,omitempty"`
-	AudioInput       int64  `json:"audio_input,omitempty"`
-	CachedAudioInput int64  `json:"cached_audio_input,omitempty"`
-	ImageInput       int64  `json:"image_input,omitempty"`
-	Output           int64  `json:"output,omitempty"`
-	AudioOutput      int64  `json:"audio_output,omitempty"`
-	ImageOutput      int64  `json:"image_output,omitempty"`
-	Requests         int64  `json:"requests,omitempty" doc:"1 when left out"`
-	ServiceTier      string `json:"service_tier,omitempty" doc:"flex, batch, priority"`
-
-	raw []byte
-}
-
-// PriceCostAnswer is what a usage costs, exact and rounded up once.
-type PriceCostAnswer struct {
-	Cost  string    `json:"cost" doc:"dollars"`
-	Price PriceView `json:"price"`
 }
 
 // ModelListRequest asks for the models that the workspace has, its own and the

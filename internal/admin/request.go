@@ -131,6 +131,9 @@ func (out *RequestAnswer) readNotes(call *store.Call) error {
 			Outcome: e.Outcome, Status: e.Status, AnsweredModel: e.Answered, Marks: e.Marks, Charge: usd(e.ChargeNanos),
 			Usage: e.Usage, SentAt: instant(e.SentAt), FirstByteAt: instant(e.FirstByteAt), EndedAt: instant(e.EndedAt),
 		}
+		if e.Named != nil {
+			out.End.NamedCost, out.End.OwnCost = usd(e.Named.Nanos), usd(e.Named.OwnNanos)
+		}
 	}
 	return nil
 }

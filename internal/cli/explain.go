@@ -145,6 +145,9 @@ func explainMoney(r *admin.RequestAnswer) *table {
 		if end.Usage != nil {
 			t.add("usage", usageLineOf(end.Usage))
 		}
+		if end.NamedCost != "" {
+			t.add("named cost", usd(end.NamedCost)+" by the answer itself, "+usd(end.OwnCost)+" by our price")
+		}
 		if len(end.Marks) > 0 {
 			t.add("marks", strings.Join(end.Marks, ", "))
 		}

@@ -7,14 +7,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/internal/admin"
 )
 
 type pricesCmd struct {
-	List pricesListCmd `cmd:"" help:"List prices: the workspace's models, then the built-in catalogue."`
-	Show pricesShowCmd `cmd:"" help:"Show one model's price in full."`
-	Cost pricesCostCmd `cmd:"" help:"Say what a usage costs, exactly as it would be charged."`
+	List    pricesListCmd    `cmd:"" help:"List prices: the workspace's models, then what was imported, then the built-in catalogue."`
+	Show    pricesShowCmd    `cmd:"" help:"Show one model's price in full: its source, its date, and whether it is stale."`
+	Preview pricesPreviewCmd `cmd:"" help:"Say what a request of so many tokens costs."`
+	Cost    pricesCostCmd    `cmd:"" help:"Say what any usage costs, exactly as it would be charged, part by part."`
+	Import  pricesImportCmd  `cmd:"" help:"Import a published price list: LiteLLM's, models.dev's or genai-prices'."`
 }
 
 type pricesListCmd struct {
@@ -48,9 +51,9 @@ func writePrices(w io.Writer, answer *admin.PriceListAnswer) error {
 		case p == nil:
 			t.add(e.Model, e.Provider, "unpriced", "", "", context, "")
 		case p.Free:
-			t.add(e.Model, e.Provider, "free", "", "", context, p.Source)
+			t.add(e.Model, e.Provider, "free", "", "", context, priceSource(p))
 		default:
-			t.add(e.Model, e.Provider, usd(p.Input), usd(p.CachedInput), usd(p.Output), context, p.Source)
+			t.add(e.Model, e.Provider, usd(p.Input), usd(p.CachedInput), usd(p.Output), context, priceSource(p))
 		}
 	}
 	if err := t.writeThen(w, answer.NextCursor); err != nil {
@@ -58,6 +61,26 @@ func writePrices(w io.Writer, answer *admin.PriceListAnswer) error {
 	}
 	return line(w, "\nUS dollars per million tokens; built-in: "+printable(answer.Catalogue)+", "+printable(answer.Date))
 }
+
+// priceSource is where a row comes from, and of which day it is.
+func priceSource(p *admin.PriceView) string {
+	parts := []string{p.Source}
+	if p.List != "" {
+		parts = append(parts, p.List)
+	}
+	if p.Source == "imported" {
+		parts = append(parts, p.Date)
+	}
+	if p.ValidFromMicros != 0 {
+		parts = append(parts, "from "+day(p.ValidFromMicros))
+	}
+	if p.StaleSince != "" {
+		parts = append(parts, "stale since "+p.StaleSince)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func day(micros int64) string { return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04") }
 
 // priced names the model whose price is meant.
 type priced struct {
@@ -74,6 +97,9 @@ func (c *pricesShowCmd) Run(s *session) error {
 		return show(a, answer, err, writePrice)
 	})
 }
+
+// perMillion is what a price of tokens is for.
+const perMillion = "a million tokens"
 
 // rate is one part of a price.
 type rate struct{ name, value, unit string }
@@ -92,14 +118,20 @@ func rates(p *admin.PriceView) []rate {
 		{"image input", p.ImageInput, ""},
 		{"image output", p.ImageOutput, ""},
 		{"each request", p.PerRequest, "a request"},
+		{"each second heard", p.PerSecondInput, "a second"},
+		{"each second spoken", p.PerSecondOutput, "a second"},
+		{"each image", p.PerImage, "an image"},
 	} {
 		if r.value == "" {
 			continue
 		}
 		if r.unit == "" {
-			r.unit = "a million tokens"
+			r.unit = perMillion
 		}
 		list = append(list, r)
+	}
+	for _, tool := range slices.Sorted(maps.Keys(p.PerToolCall)) {
+		list = append(list, rate{tool, p.PerToolCall[tool], "a call"})
 	}
 	return list
 }
@@ -109,11 +141,19 @@ func priceLine(p *admin.PriceView) string {
 	if p.Free {
 		return "free (" + p.Source + ")"
 	}
-	var parts []string
+	var tokens, ones []string
 	for _, r := range rates(p) {
-		parts = append(parts, r.name+" "+usd(r.value))
+		if r.unit == perMillion {
+			tokens = append(tokens, r.name+" "+usd(r.value))
+		} else {
+			ones = append(ones, r.name+" "+usd(r.value))
+		}
 	}
-	text := strings.Join(parts, ", ") + " a million tokens (" + p.Source
+	text := strings.Join(tokens, ", ")
+	if text != "" {
+		text += " " + perMillion
+	}
+	text = strings.TrimPrefix(strings.Join(append([]string{text}, ones...), ", "), ", ") + " (" + p.Source
 	if p.Date != "" {
 		text += ", " + p.Date
 	}
@@ -132,7 +172,17 @@ func writePrice(w io.Writer, e *admin.PriceEntry) error {
 		head.add("price", "none: it is refused wherever a spend limit applies")
 		return head.write(w)
 	}
-	head.add("source", strings.TrimSpace(p.Source+" "+p.Date))
+	source := p.Source
+	if p.List != "" {
+		source += " from " + p.List
+	}
+	head.add("source", strings.TrimSpace(source+" "+p.Date))
+	if p.StaleSince != "" {
+		head.add("stale", "since "+p.StaleSince+": the list has it no more; it stays in force because it is in use")
+	}
+	if p.ValidFromMicros != 0 {
+		head.add("in force", "from "+day(p.ValidFromMicros)+" UTC")
+	}
 	if p.Free {
 		head.add("price", "free")
 	}
@@ -162,36 +212,4 @@ func byNumber(a, b string) int {
 		return len(a) - len(b)
 	}
 	return strings.Compare(a, b)
-}
-
-type pricesCostCmd struct {
-	priced
-	Input            int64  `placeholder:"N" help:"Input tokens, neither cached nor written to a cache."`
-	CachedInput      int64  `placeholder:"N" help:"Input tokens read from a cache."`
-	CacheWrite5m     int64  `name:"cache-write-5m" placeholder:"N" help:"Input tokens written to a cache for five minutes."`
-	CacheWrite1h     int64  `name:"cache-write-1h" placeholder:"N" help:"Input tokens written to a cache for an hour."`
-	AudioInput       int64  `placeholder:"N" help:"Audio input tokens."`
-	CachedAudioInput int64  `placeholder:"N" help:"Audio input tokens read from a cache."`
-	ImageInput       int64  `placeholder:"N" help:"Image input tokens."`
-	Output           int64  `placeholder:"N" help:"Output tokens, reasoning included."`
-	AudioOutput      int64  `placeholder:"N" help:"Audio output tokens."`
-	ImageOutput      int64  `placeholder:"N" help:"Image output tokens."`
-	Requests         int64  `default:"1" placeholder:"N" help:"Requests that it stands for."`
-	Tier             string `placeholder:"NAME" help:"Service tier: flex, batch, priority."`
-}
-
-func (c *pricesCostCmd) Run(s *session) error {
-	return c.with(s, func(a *asked) error {
-		answer, err := a.PriceCost(s.ctx, admin.PriceCostRequest{Body: admin.CostFields{
-			Model: c.Model, Provider: c.Provider, Input: c.Input, CachedInput: c.CachedInput, CacheWrite5m: c.CacheWrite5m,
-			CacheWrite1h: c.CacheWrite1h, AudioInput: c.AudioInput, CachedAudioInput: c.CachedAudioInput, ImageInput: c.ImageInput,
-			Output: c.Output, AudioOutput: c.AudioOutput, ImageOutput: c.ImageOutput, Requests: c.Requests, ServiceTier: c.Tier,
-		}})
-		return show(a, answer, err, func(w io.Writer, answer *admin.PriceCostAnswer) error {
-			t := &table{columns: make([]column, 2)}
-			t.add("cost", usd(answer.Cost))
-			t.add("price", priceLine(&answer.Price))
-			return t.write(w)
-		})
-	})
 }

@@ -77,7 +77,10 @@ func TestTablesShowWhatTheServerAnswers(t *testing.T) {
 		{"limits", "key reset ci --reason bill", "POST /api/v1/keys/ci/reset"},
 		{"prices", "prices list gpt", "GET /api/v1/prices"},
 		{"price", "prices show gpt-5", "GET /api/v1/prices/model"},
-		{"cost", "prices cost gpt-5 --input 1000", "POST /api/v1/prices/cost"},
+		{"cost", "prices cost gpt-5 --input 1000 --tool-calls web_search=1 --audio-input-seconds 2.5 --tier priority", "POST /api/v1/prices/cost"},
+		{"cost", "prices preview gpt-5 --input 1000 --cached 10", "POST /api/v1/prices/cost"},
+		{"import", "prices import testdata/import.json --dry-run", "POST /api/v1/prices/import"},
+		{"import_notes", "prices import testdata/import.json --notes --dry-run", "POST /api/v1/prices/import"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answer, err := os.ReadFile(filepath.Join("testdata", c.name+".json"))

@@ -255,6 +255,15 @@ func (r *Row) Seal() *Row {
 // catalogue share: "input", "above.200000.output", "factor.flex".
 type pair struct{ key, value string }
 
+// Fields is what the row sets, as a Spec has it: decimals by key.
+func (r *Row) Fields() map[string]string {
+	fields := make(map[string]string)
+	for _, p := range r.prices() {
+		fields[p.key] = p.value
+	}
+	return fields
+}
+
 // prices lists what the row sets, in a fixed order.
 func (r *Row) prices() []pair {
 	var list []pair

@@ -133,6 +133,11 @@ func (c *Client) PriceCost(ctx context.Context, r admin.PriceCostRequest) (admin
 	return call[admin.PriceCostRequest, admin.PriceCostAnswer](ctx, c, admin.OpPriceCost, r)
 }
 
+// PriceImport imports a price list.
+func (c *Client) PriceImport(ctx context.Context, r admin.PriceImportRequest) (admin.PriceImportAnswer, error) {
+	return call[admin.PriceImportRequest, admin.PriceImportAnswer](ctx, c, admin.OpPriceImport, r)
+}
+
 // ModelList lists models.
 func (c *Client) ModelList(ctx context.Context, r admin.ModelListRequest) (admin.ModelListAnswer, error) {
 	return call[admin.ModelListRequest, admin.ModelListAnswer](ctx, c, admin.OpModelList, r)

@@ -214,8 +214,13 @@ func (r *reader) put(at place, row *price.Row) {
 // probe is a measure of how dear a row is: what some requests cost by it.
 func probe(row *price.Row) (sum int64) {
 	for _, u := range []call.Usage{
-		{Input: 1_000}, {Output: 1_000}, {CachedInput: 1_000}, {CacheWrite1h: 1_000}, {Input: 1_000_000, Output: 1_000},
-		{Units: call.Units{AudioInputMicros: 1_000_000}}, {Units: call.Units{Images: 1}},
+		{Input: 1_000},
+		{Output: 1_000},
+		{CachedInput: 1_000},
+		{CacheWrite1h: 1_000},
+		{Input: 1_000_000, Output: 1_000},
+		{Units: call.Units{AudioInputMicros: 1_000_000}},
+		{Units: call.Units{Images: 1}},
 	} {
 		if n, err := row.Charge(u); err == nil {
 			sum += int64(n)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/money"
 )
 
 // genaiParts are genai-prices' prices: of a million tokens, or of a thousand.
@@ -215,6 +214,6 @@ func (m *model) hours(key, field string, n *document.Node) {
 	case hour%secondsPerHour != 0:
 		m.note(field, "is left out: a second of it is no whole number of nano-dollars")
 	default:
-		m.fields[key] = money.Nanos(hour / secondsPerHour).String()
+		m.fields[key] = (hour / secondsPerHour).String()
 	}
 }
