@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -126,4 +127,65 @@ func TestAMigrationForNewerProgramsAloneWaitsForTheOlderOnesEnd(t *testing.T) {
 	if server, err := app.Start(ctx, older.options()); !errors.Is(err, store.ErrNewerSchema) {
 		t.Errorf("start the older program: %v, %v", server, err)
 	}
+}
+
+// TestAMigrationByHandIsAskedFor: STO-3, ADM-6. A start and a command refuse an
+// older schema and say what to run; afterwards both work.
+func TestAMigrationByHandIsAskedFor(t *testing.T) {
+	ctx := context.Background()
+	text := "postgres: {migrate: manual}\n" + replicaModel + "keys: [{name: k, secret: " + replicaKey + "}]\n"
+	url := database.Empty(t)
+	w := newWorld(t, replicaModel)
+	w.target(url, text)
+	if server, err := app.Start(ctx, w.options()); !errors.Is(err, store.ErrOlderSchema) || !strings.Contains(err.Error(), "run weir migrate") {
+		t.Fatalf("start: %v, %v", server, err)
+	}
+	if _, _, err := app.Connect(ctx, w.options()); !errors.Is(err, store.ErrOlderSchema) {
+		t.Errorf("a command: %v", err)
+	}
+	none := func(string) (string, bool) { return "", false }
+	if code, stdout, stderr := w.weir(none, "migrate --status"); code != 1 || !strings.Contains(stdout, "schema 0") || !strings.Contains(stdout, "book") {
+		t.Errorf("the status: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := w.weir(none, "migrate"); code != 0 || !strings.Contains(stdout, "was 0") || !strings.Contains(stderr, "migration 1, book") {
+		t.Errorf("migrate: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := w.weir(none, "migrate --status --json"); code != 0 || !strings.Contains(stdout, `"pending":[]`) {
+		t.Errorf("the status afterwards: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	other, err := w.other(nil)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	other.must(other.chat(replicaKey, "m"), 200, "")
+	other.stop()
+}
+
+// TestAFileIsMigratedWhileNobodyHasIt: STO-3, STO-1.
+func TestAFileIsMigratedWhileNobodyHasIt(t *testing.T) {
+	w := newWorldOn(t, embedded, start, replicaModel, nil)
+	none := func(string) (string, bool) { return "", false }
+	if code, stdout, stderr := w.weir(none, "migrate --status"); code != 0 || !strings.Contains(stdout, "this program knows") {
+		t.Errorf("the status beside a server: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := w.weir(none, "migrate"); code != 1 || !strings.Contains(stderr, "stop it first") {
+		t.Errorf("beside a server: exit code %d\n%s", code, stderr)
+	}
+	w.stop()
+	if code, stdout, stderr := w.weir(none, "migrate"); code != 0 || !strings.Contains(stdout, "nothing to do") {
+		t.Errorf("alone: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if err := os.Remove(w.storePath()); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, _ := w.weir(none, "migrate --status"); code != 1 || !strings.Contains(stdout, "schema 0") {
+		t.Errorf("the status of none: exit code %d\n%s", code, stdout)
+	}
+	if _, err := os.Stat(w.storePath()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the status made a store: %v", err)
+	}
+	if code, stdout, stderr := w.weir(none, "migrate"); code != 0 || !strings.Contains(stdout, "was 0") {
+		t.Errorf("a new one: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	w.start()
 }

@@ -179,7 +179,7 @@ func TestAMoveThatIsCutShortIsRepeated(t *testing.T) {
 	url := database.Database(t) // it goes after the world on it
 	w := newUsed(t)
 	w.stop()
-	from := w.target(url, movedText)
+	from := w.target(url+"&pooling=transaction", movedText)
 	for _, at := range []app.Moving{{Step: "copying", Name: "events"}, {Step: "copying", Name: "outbox"}, {Step: "verifying"}, {Step: "finishing"}} {
 		ctx, cut := context.WithCancel(context.Background())
 		_, err := app.Move(ctx, from, w.config, func(m app.Moving) {
