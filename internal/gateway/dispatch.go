@@ -47,6 +47,7 @@ type upstream struct {
 	ctx        context.Context
 	connected  atomic.Bool // there was a connection to send something on
 	unwatch    func() bool // the client is not watched any more
+	total      *time.Timer // bounds the whole of it; nil: nothing does
 }
 
 // goneGrace: a provider is read on for its usage this long after the client has
@@ -69,8 +70,12 @@ func (u *upstream) clientGone() {
 	}
 }
 
-// end lets go of an attempt.
+// end lets go of an attempt. A timer that ran on would keep all of it in memory
+// until the whole time-out has passed (BR-166).
 func (u *upstream) end() {
+	if u.total != nil {
+		u.total.Stop()
+	}
 	u.unwatch()
 	u.cancel(nil)
 }
@@ -126,7 +131,7 @@ func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 		x.refuse(fault.New(fault.InternalError, "the request could not be prepared for its provider"))
 		return nil, false
 	}
-	u.after(p.Timeouts.Total, errTotal)
+	u.total = u.after(p.Timeouts.Total, errTotal)
 	firstByte := u.after(p.Timeouts.FirstByte, errFirstByte)
 	u.watchClient(x.r.Context(), x.call.Stream)
 	before := x.ending
