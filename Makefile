@@ -24,6 +24,8 @@ FUZZTIME ?= 10m
 SEEDS ?= 20000
 SQLITE_SEEDS ?= 2000
 PG_SEEDS ?= 500
+# How many streams a soak sends through one gateway, looking at its memory.
+STREAMS ?= 100000
 # Rounds of each test of `make torture`, about 15 seconds each, and the seed of the
 # first: empty is another one each time. A failure says how to repeat its round.
 ROUNDS ?= 12
@@ -91,9 +93,10 @@ fuzz: ## Every fuzz target for FUZZTIME (10m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite, PG_SEEDS (500) on PostgreSQL
+soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite, PG_SEEDS (500) on PostgreSQL, and send STREAMS (100,000)
 	@WEIR_SIM_SEEDS=$(SEEDS) WEIR_SIM_SQLITE_SEEDS=$(SQLITE_SEEDS) WEIR_SIM_POSTGRES_SEEDS=$(PG_SEEDS) \
 		go test -timeout 0 -v -run 'TestSeedsKeepEveryInvariant|DoesAsTheModel' ./internal/sim
+	@WEIR_STREAMS=$(STREAMS) go test -count=1 -timeout 0 -v -run TestStreamsLeaveNo ./internal/app
 
 .PHONY: torture
 torture: ## Kill, starve, cut and lie to the real program, its network and database for ROUNDS (12), audit its books
