@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -208,6 +209,9 @@ func TestAMigrationLeavesNoRunningProgramBehind(t *testing.T) {
 	if _, err := between.Apply(t.Context(), []*ledger.Op{cycle(newID(between.Now()), "acme", "k", between.Now())}); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("an admission afterwards: %v", err)
 	}
+	if err := between.Change(t.Context(), between.Now(), []store.Edit{{Object: store.Object{Kind: "model", ID: "m", Name: "m"}}}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a change afterwards: %v", err)
+	}
 	if b, err := postgres.Open(t.Context(), postgres.Options{URL: url}); !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), fmt.Sprintf("know schema %d", version)) {
 		t.Errorf("open with the older program: %v, %v", b, err)
 	}
@@ -227,4 +231,35 @@ func TestAMigrationThatFailsChangesNothingAndIsRunAgain(t *testing.T) {
 		t.Errorf("migrate: %v", err)
 	}
 	cycleOnce(t, b)
+}
+
+// TestAMigrationThatHasToWaitLetsOthersBy: whoever reads a table for long keeps a
+// migration of it waiting, and that keeps requests waiting for moments alone.
+func TestAMigrationThatHasToWaitLetsOthersBy(t *testing.T) {
+	url := server.Database(t)
+	b := open(t, postgres.Options{URL: url, BatchTimeout: 20 * time.Second, LockTimeout: 20 * time.Second})
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	run(t, conn, "BEGIN; SELECT count(*) FROM counters")
+	wider, version := grown(t, 1, "ALTER TABLE counters ADD COLUMN added text;")
+	migrated := make(chan error, 1)
+	before := strings.Count(server.Log(t), "canceling statement due to lock timeout")
+	go func() {
+		_, err := postgres.Migrate(t.Context(), postgres.Options{URL: url, Migrations: wider}, 0, nil)
+		migrated <- err
+	}()
+	for strings.Count(server.Log(t), "canceling statement due to lock timeout") < before+1 {
+		cycleOnce(t, b)
+	}
+	run(t, conn, "COMMIT")
+	if err := <-migrated; err != nil {
+		t.Errorf("migrate: %v", err)
+	}
+	cycleOnce(t, b)
+	if s, err := postgres.ReadSchema(t.Context(), postgres.Options{URL: url, Migrations: wider}); err != nil || s.Have != version {
+		t.Errorf("%+v, %v", s, err)
+	}
 }

@@ -75,6 +75,9 @@ func (b *Book) Change(ctx context.Context, at int64, edits []store.Edit) error {
 
 // transact runs fn in a transaction of its own.
 func (b *Book) transact(ctx context.Context, fn func(pgx.Tx) error) error {
+	if b.behind.Load() {
+		return errors.Join(store.ErrUnavailable, store.ErrNewerSchema)
+	}
 	tx, err := b.reports.Begin(ctx)
 	if err != nil {
 		return errors.Join(store.ErrUnavailable, err)
