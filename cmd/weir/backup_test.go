@@ -105,11 +105,11 @@ func TestABackupOfARunningStoreIsWholeAndComesBack(t *testing.T) {
 	back.interrupt(t)
 }
 
-// restore is what docs/operations.md says: the store is stopped, its file and
-// SQLite's own go, the copy takes the file's place.
+// restore is what docs/operations.md says: the store is stopped, its file, the
+// journal's and SQLite's own go, the copy takes the file's place.
 func restore(t *testing.T, from, db string) {
 	t.Helper()
-	for _, name := range []string{db, db + "-wal", db + "-shm"} {
+	for _, name := range []string{db, db + "-wal", db + "-shm", db + ".journal0", db + ".journal1"} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}

@@ -29,8 +29,8 @@ keys:
   - {name: k, secret: ` + outageKey + `, limits: {concurrency: 64}, caps: {day: "1000"}}
 `
 
-// lockFile makes an embedded store refuse every write, as a full disk or a stray
-// process does.
+// lockFile makes an embedded store refuse every write, as a stray process does: a
+// batch as soon as what was done before could not be folded.
 func (w *world) lockFile() (end func()) {
 	w.t.Helper()
 	other, err := sql.Open("sqlite", "file:"+w.storePath()+"?_pragma=busy_timeout(0)")
@@ -54,6 +54,7 @@ func (w *world) lockFile() (end func()) {
 		}
 	}
 	w.t.Cleanup(end)
+	w.eventually("a red /readyz", func() bool { return w.look("/readyz").status == http.StatusServiceUnavailable })
 	return end
 }
 

@@ -29,6 +29,7 @@ var families = []struct {
 	{"window", leaf},
 	{"document", leaf},
 	{"child", leaf},
+	{"frame", leaf},
 
 	{"tenant", domain},
 	{"budget", domain},

@@ -5,16 +5,16 @@ package spool
 // Scan tells how many bytes of a file are whole records, damaged and torn.
 func Scan(file []byte) (records, damaged, torn int) {
 	s, salt := scan(file)
-	for _, r := range s.records {
-		records += r.to - r.from
+	for _, r := range s.Records {
+		records += r.To - r.From
 	}
-	for _, part := range s.damaged {
-		damaged += len(part)
+	for _, part := range s.Damaged {
+		damaged += part.To - part.From
 	}
 	if salt != nil {
 		records += headerSize
 	}
-	return records, damaged, s.torn
+	return records, damaged, s.Torn
 }
 
 // FailWrites makes writing fail; nil lets it work again.

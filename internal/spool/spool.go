@@ -20,6 +20,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weirhq/weir/internal/frame"
 	"github.com/weirhq/weir/internal/ledger"
 )
 
@@ -102,34 +103,38 @@ func (s *Spool) read() error {
 		return err
 	}
 	found, salt := scan(file)
-	s.salt, s.found.TornBytes = salt, found.torn
+	s.salt, s.found.TornBytes = salt, found.Torn
+	var damaged [][]byte
+	for _, part := range found.Damaged {
+		damaged = append(damaged, file[part.From:part.To])
+	}
 	done := make(map[uint64]bool)
-	for _, r := range found.records {
-		s.next = max(s.next, r.key+1)
-		if r.kind == kindDone {
-			done[r.key] = true
+	for _, r := range found.Records {
+		s.next = max(s.next, r.Key+1)
+		if r.Kind == kindDone {
+			done[r.Key] = true
 		}
 	}
-	for _, r := range found.records {
-		if r.kind == kindDone || done[r.key] {
+	for _, r := range found.Records {
+		if r.Kind == kindDone || done[r.Key] {
 			continue
 		}
-		op, err := ledger.DecodeOp(r.body)
-		if err != nil || r.kind != kindKept {
-			found.damaged = append(found.damaged, file[r.from:r.to]) // perhaps a newer program's
+		op, err := ledger.DecodeOp(r.Body)
+		if err != nil || r.Kind != kindKept {
+			damaged = append(damaged, file[r.From:r.To]) // perhaps a newer program's
 			continue
 		}
-		s.left = append(s.left, Kept{Key: r.key, Op: op})
-		s.live[r.key] = extent{from: int64(r.from), size: int64(r.to - r.from)}
+		s.left = append(s.left, Kept{Key: r.Key, Op: op})
+		s.live[r.Key] = extent{from: int64(r.From), size: int64(r.To - r.From)}
 	}
-	if err := s.setAside(found.damaged); err != nil {
+	if err := s.setAside(damaged); err != nil {
 		return err
 	}
-	for _, part := range found.damaged {
+	for _, part := range damaged {
 		s.found.DamagedBytes += len(part)
 	}
 	s.size = int64(len(file))
-	if salt != nil && len(found.records) == len(s.left) && found.torn == 0 && len(found.damaged) == 0 {
+	if salt != nil && len(found.Records) == len(s.left) && found.Torn == 0 && len(damaged) == 0 {
 		s.reserve()
 		return nil
 	}
@@ -196,7 +201,7 @@ func (s *Spool) setAside(parts [][]byte) (err error) {
 // rewrite makes the file anew with what waits alone. A crash leaves the old file
 // or the new one.
 func (s *Spool) rewrite() error {
-	salt := make([]byte, saltSize)
+	salt := make([]byte, frame.SaltSize)
 	_, _ = rand.Read(salt) // never fails since Go 1.24
 	file := append([]byte(headerMark), salt...)
 	live := make(map[uint64]extent, len(s.live))
@@ -207,7 +212,7 @@ func (s *Spool) rewrite() error {
 			return fmt.Errorf("read a record again: %w", err)
 		}
 		from := len(file)
-		file = appendRecord(file, salt, kindKept, key, old[recordHead+1+keySize:])
+		file = frame.Append(file, salt, kindKept, key, old[frame.Overhead:])
 		live[key] = extent{from: int64(from), size: int64(len(file) - from)}
 	}
 	if err := replace(s.file, s.path, file); err != nil {
@@ -297,8 +302,8 @@ func (s *Spool) pack(ops []*ledger.Op) (batch []byte, extents []extent, err erro
 		if len(body) > maxBody {
 			return batch, extents, fmt.Errorf("an operation of %d bytes: at most %d", len(body), maxBody)
 		}
-		more := appendRecord(batch, s.salt, kindKept, s.next+uint64(i), body)
-		if s.size+int64(len(more)+doneSize*(len(s.live)+i+1)) > s.maxBytes {
+		more := frame.Append(batch, s.salt, kindKept, s.next+uint64(i), body)
+		if s.size+int64(len(more)+frame.Overhead*(len(s.live)+i+1)) > s.maxBytes {
 			return batch, extents, ErrFull
 		}
 		batch = more
@@ -348,7 +353,7 @@ func (s *Spool) Drop(keys []uint64) error {
 	for _, key := range keys {
 		if _, ok := s.live[key]; ok {
 			delete(s.live, key)
-			marks = appendRecord(marks, s.salt, kindDone, key, nil)
+			marks = frame.Append(marks, s.salt, kindDone, key, nil)
 		}
 	}
 	if len(marks) == 0 {

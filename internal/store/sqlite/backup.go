@@ -21,15 +21,18 @@ import (
 
 const sqlVacuumInto = `VACUUM INTO ?`
 
-// Backup is store.Copyable's. It copies one snapshot of SQLite's log, journal
-// included, beside the batches: none of them waits for it. The log keeps growing
-// until it is done.
+// Backup is store.Copyable's. It folds what was answered before it was called, and
+// copies one snapshot of the tables beside the batches: none of them waits for it.
+// SQLite's log keeps growing until it is done. The copy needs no journal.
 func (b *Book) Backup(ctx context.Context, path string) (bytes int64, err error) {
 	b.mu.Lock()
 	err = b.ready(ctx)
 	b.mu.Unlock()
+	if err == nil {
+		err = b.catchUp(ctx)
+	}
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("back up: %w", err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("back up to %s: %w", path, errors.Join(fs.ErrExist, err))
@@ -62,8 +65,24 @@ func (b *Book) copyInto(ctx context.Context, path string) (err error) {
 	if !ok {
 		return errDriver
 	}
-	_, err = run.ExecContext(ctx, sqlVacuumInto, []driver.NamedValue{{Ordinal: 1, Value: path}})
-	return err
+	if _, err = run.ExecContext(ctx, sqlVacuumInto, []driver.NamedValue{{Ordinal: 1, Value: path}}); err != nil {
+		return err
+	}
+	return withoutJournal(ctx, path)
+}
+
+// withoutJournal tells a copy that the batches after its snapshot are not its own.
+func withoutJournal(ctx context.Context, path string) (err error) {
+	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(MEMORY)"))
+	if err != nil {
+		return err
+	}
+	c, err := connect(ctx, connector)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	return c.exec(sqlCloseJournal)
 }
 
 // settled brings a file to the disk and tells its size.
@@ -112,6 +131,11 @@ var errInspected = errors.New("inspected")
 func Inspect(ctx context.Context, path string, c clock.Clock, fn func(*Book) error) (err error) {
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
 		return fmt.Errorf("read %s: SQLite's log lies beside it: it is in use, or was not closed: %w", path, store.ErrLocked)
+	}
+	for _, file := range journalPaths(path) {
+		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read %s: its journal lies beside it: it is in use, or was not closed: %w", path, errors.Join(store.ErrLocked, err))
+		}
 	}
 	folder, err := os.MkdirTemp("", "weir-inspect-")
 	if err != nil {

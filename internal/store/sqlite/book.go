@@ -71,6 +71,7 @@ type Options struct {
 // for concurrent use.
 type Book struct {
 	options   Options
+	path      string // links resolved
 	connector driver.Connector
 	read      *sql.DB
 	aside     *sql.DB // of one connection that no report can take: steps of Prune read with it
@@ -93,12 +94,13 @@ type Book struct {
 	bodies      map[ledger.ID][]byte // of open, packed
 	counters    *cache
 	tail        tail
+	journal     *journal // nil: everything is in the tables, and no file is there
 	packer      packer
 	generations map[string]int64
 	refusals    shelf.Refusals
 
-	written atomic.Int64 // bytes of batches, and some, since the last checkpoint began
 	backlog atomic.Int64 // rows of the tail
+	stuck   atomic.Bool  // the last fold failed: a batch that could not be folded is refused
 
 	pruneMu sync.Mutex // guards pruning; taken before all others
 	pruning pruning
@@ -130,9 +132,9 @@ func (b *Book) Apply(ctx context.Context, ops []*ledger.Op) ([]ledger.Result, er
 	if len(ops) > store.MaxBatch {
 		return nil, fmt.Errorf("apply %d operations: at most %d", len(ops), store.MaxBatch)
 	}
-	if b.backlog.Load() >= int64(b.options.pace.most) {
+	if b.stuck.Load() || b.backlog.Load() >= int64(b.options.pace.most) {
 		if err := b.foldOldest(ctx); err != nil {
-			return nil, err
+			return nil, errors.Join(store.ErrUnavailable, err)
 		}
 	}
 	b.mu.Lock()
@@ -173,7 +175,7 @@ func (b *Book) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return errors.Join(store.ErrUnavailable, err)
 	}
-	if b.writer != nil && !b.writer.spent.Load() {
+	if b.writer != nil && !b.writer.spent.Load() && (b.journal == nil || !b.journal.broken) {
 		return nil
 	}
 	if err := b.reload(ctx); err != nil {
@@ -232,12 +234,11 @@ func (b *Book) flush(ctx context.Context) (more bool, err error) {
 		b.refusals.Put(list)
 		b.mu.Unlock()
 	}
-	b.written.Add(int64(len(list)) * 1024)
 	return err == nil, err
 }
 
 // Start begins to write refusal records in the background, each within 100 ms,
-// to fold the journal and to checkpoint SQLite's log there.
+// and to fold the journal there.
 func (b *Book) Start() {
 	b.running.Lock()
 	defer b.running.Unlock()
@@ -249,7 +250,6 @@ func (b *Book) Start() {
 	b.stop = func() { cancel(); work.Wait() }
 	work.Go(func() { b.flushing(ctx) })
 	work.Go(func() { b.folding(ctx) })
-	work.Go(func() { b.checkpointing(ctx) })
 }
 
 // Stop ends what Start began; the book goes on without it.
@@ -308,6 +308,7 @@ func (b *Book) Close() error {
 		return nil
 	}
 	b.closed = true
+	errs = append(errs, b.endJournal())
 	if b.writer != nil {
 		errs = append(errs, b.writer.spend())
 	}

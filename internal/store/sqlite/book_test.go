@@ -4,9 +4,12 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -71,11 +74,23 @@ func (d *driver) killed(place, into string) (err error) {
 	return err
 }
 
-// copyStore copies the database and its log; the index of the log is made anew
-// from that.
-func copyStore(place, into string) error {
-	for _, name := range []string{fileName, fileName + "-wal"} {
+// The files of a store besides its locks, and the index of SQLite's log, which is
+// made anew from that.
+var (
+	tableFiles   = []string{fileName, fileName + "-wal"}
+	journalFiles = []string{fileName + ".journal0", fileName + ".journal1"}
+	storeFiles   = append(slices.Clone(tableFiles), journalFiles...)
+)
+
+func copyStore(place, into string) error { return copyFiles(place, into, storeFiles) }
+
+// copyFiles leaves out what is not there.
+func copyFiles(place, into string, names []string) error {
+	for _, name := range names {
 		from, err := os.Open(filepath.Join(place, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

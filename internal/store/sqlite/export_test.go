@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"slices"
 
 	"github.com/weirhq/weir/internal/ledger"
 )
@@ -18,6 +17,9 @@ func (b *Book) FailCommits(f func(commit func() error) error) {
 	b.writer.mu.Lock()
 	defer b.writer.mu.Unlock()
 	b.writer.fault = f
+	if b.journal != nil {
+		b.journal.fault = f
+	}
 }
 
 // Pragma reads one of the writing connection's.
@@ -36,7 +38,14 @@ func (b *Book) Pragma(name string) (value string, err error) {
 // Hurry makes every batch of the options' book be folded at once, beside the next
 // ones, a batch or two at a time.
 func (o Options) Hurry() Options {
-	o.pace = pace{step: 8, above: 1, most: 64}
+	o.pace = pace{step: 8, above: 1, most: 64, segment: 16 << 10}
+	return o
+}
+
+// Brief makes the options' book fold only when it is asked to, a batch or two at a
+// time, and its segments short.
+func (o Options) Brief() Options {
+	o.pace = pace{step: 8, above: 1 << 20, most: 1 << 20, segment: 16 << 10}
 	return o
 }
 
@@ -53,22 +62,28 @@ func (b *Book) Unfolded() int {
 // Freeze runs f while nothing is written.
 func (b *Book) Freeze(f func()) {
 	b.mu.Lock()
-	w := b.writer
-	b.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer b.mu.Unlock()
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
 	f()
 }
 
-// JournalRows are the bodies of the journal's rows.
+// JournalRows are the batches of a journal whose rows are not folded.
 func (b *Book) JournalRows() (rows [][]byte, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	err = b.writer.query(sqlJournal, func(v []driver.Value) error {
-		rows = append(rows, slices.Clone(raw(v[1])))
-		return nil
-	}, int64(0), int64(journalChunk))
+	list, err := readJournal(b.path, &holding{id: b.journal.id})
+	for _, r := range list {
+		rows = append(rows, r.Body)
+	}
 	return rows, err
+}
+
+// Turns is how many the journal's segments have taken.
+func (b *Book) Turns() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.journal.now.turn
 }
 
 // ReadJournalRow reads a row whose calls' reservations are all open, and says how

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/frame"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/shelf"
@@ -21,15 +23,17 @@ const foldEvery = time.Second
 
 // pace says when the journal is folded, all in rows of the other tables.
 type pace struct {
-	// step is about how many one fold writes: a batch that wants to be stored
-	// meanwhile waits for it, a millisecond or two.
+	// step is about how many one fold writes: the more, the fewer pages for each,
+	// and the longer a change of configuration waits.
 	step int
 	// above is how many the journal may hold before a fold begins beside the
 	// batches, most how many before a batch folds first.
 	above, most int
+	// segment is how long a segment of the journal grows, in bytes.
+	segment int64
 }
 
-var defaultPace = pace{step: 1200, above: 1800, most: 14_400}
+var defaultPace = pace{step: 2400, above: 3600, most: 28_800, segment: segmentBytes}
 
 // fold is the oldest batches of the journal, put together: each row of a table
 // is written once, however often it changed.
@@ -41,7 +45,6 @@ type fold struct {
 	calls    []*callBody
 	quarters []ledger.QuarterSum
 	notices  []ledger.Notice
-	size     int64 // of the rows' bodies
 }
 
 func newFold(batches []*batch) *fold {
@@ -50,7 +53,6 @@ func newFold(batches []*batch) *fold {
 		open:    make(map[ledger.ID]*put), counters: make(map[ledger.Counter]*counterBody),
 	}
 	for _, b := range batches {
-		f.size += int64(b.size)
 		for i := range b.puts {
 			f.open[b.puts[i].ID] = &b.puts[i]
 		}
@@ -87,14 +89,14 @@ func (b *Book) foldOldest(ctx context.Context) error {
 	defer b.foldMu.Unlock()
 	b.mu.Lock()
 	if err := b.ready(ctx); err != nil || len(b.tail.batches) == 0 {
+		b.stuck.Store(b.stuck.Load() && err != nil)
 		b.mu.Unlock()
 		return err
 	}
 	batches, riders, w := slices.Clone(b.tail.oldest(b.options.pace.step)), b.refusals.Take(refusalsPerFold), b.writer
 	b.mu.Unlock()
 	f := newFold(batches)
-	// The machine may lose a fold: then it has the rows of the journal still.
-	err := w.relaxed(func() error {
+	err := w.transact(func() error {
 		if err := w.addRefusals(riders); err != nil {
 			return err
 		}
@@ -104,8 +106,10 @@ func (b *Book) foldOldest(ctx context.Context) error {
 	defer b.mu.Unlock()
 	if err != nil {
 		b.refusals.Put(riders)
+		b.stuck.Store(true)
 		return fmt.Errorf("fold the journal: %w", err)
 	}
+	b.stuck.Store(false)
 	b.folded(f)
 	return nil
 }
@@ -115,7 +119,9 @@ func (b *Book) folded(f *fold) {
 	b.tail.drop(f.through)
 	b.counters.folded = b.tail.folded
 	b.backlog.Store(int64(b.tail.rows))
-	b.written.Add(f.size)
+	if b.journal != nil {
+		b.journal.folded = max(b.journal.folded, f.through)
+	}
 }
 
 // fold writes in the order of the tables' pages.
@@ -152,7 +158,7 @@ func (w *writer) fold(f *fold) error {
 			return err
 		}
 	}
-	return w.exec(sqlDropJournal, f.through)
+	return w.exec(sqlSetThrough, f.through)
 }
 
 // foldReservations changes the rows of those whose state the tables have, or
@@ -246,8 +252,24 @@ func (b *Book) folding(ctx context.Context) {
 			err = b.foldUpTo(ctx, before)
 			before = b.newest()
 		}
+		b.extendJournal()
 		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && b.options.OnFlushError != nil {
 			b.options.OnFlushError(err)
+		}
+	}
+}
+
+// extendJournal gives the batches to come room that costs them no longer flush.
+func (b *Book) extendJournal() {
+	for more := true; more; {
+		var file *os.File
+		b.mu.Lock()
+		if more = b.journal != nil && !b.journal.broken; more {
+			file, more = b.journal.extend()
+		}
+		b.mu.Unlock()
+		if file != nil {
+			_ = frame.Flush(file) // a batch does so in any case
 		}
 	}
 }

@@ -3,197 +3,209 @@
 package sqlite
 
 import (
-	"bytes"
-	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
-	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/frame"
 	"github.com/weirhq/weir/internal/store"
 )
 
-// batch is what one batch did: one row of table journal, and in memory until it
-// is folded into the other tables (ADR 0007). Bodies are as ledger packs them.
-type batch struct {
-	seq  int64
-	size int // of the row's body
-	// puts are reservations as they are after the batch, ended those that are
-	// open no more. Who was opened and ended within the batch stands in both.
-	puts     []put
-	ended    []ledger.ID
-	counters []counterBody
-	events   []eventBody
-	calls    []callBody
-	quarters []ledger.QuarterSum
-	notices  []ledger.Notice
+// segmentBytes is how long a segment grows before the other one takes its turn.
+const (
+	segmentBytes = int64(8 << 20)
+	// A segment is made longer ahead of what is written, extendBytes at a time
+	// while less than extendAhead is left.
+	extendBytes = int64(256 << 10)
+	extendAhead = int64(1 << 20)
+
+	partSuffix = ".part"
+)
+
+// journalPaths are the two files beside the database. SQLite has "-journal" for
+// itself.
+func journalPaths(path string) [2]string {
+	return [2]string{path + ".journal0", path + ".journal1"}
 }
 
-type put struct {
-	*ledger.Reservation
-	body []byte
+// journal is what was acknowledged and may not be in the tables yet, or not
+// lastingly: two segments that take turns. A turn ends when the segment is long
+// and the other one's rows are in the tables; until then it grows. A fold is
+// flushed: what it moved is not written over before it is on the disk.
+type journal struct {
+	id         journalID
+	now, other *segment
+	// folded is the newest row that the tables have in them, on the disk.
+	folded  int64
+	limit   int64
+	broken  bool                           // what the last write left is not known
+	fault   func(write func() error) error // tests lose writes with it
+	records []byte                         // of one write
 }
 
-type counterBody struct {
-	counter ledger.Counter
-	state   *ledger.State
-	body    []byte
-}
-
-type eventBody struct {
-	*ledger.Event
-	body []byte
-}
-
-// callBody is an ended request; its body is end and, behind it, what the last of
-// its puts packed.
-type callBody struct {
-	*ledger.Call
-	end []byte
-	put put
-}
-
-// rows is about how many rows of tables the batch changes.
-func (b *batch) rows() int {
-	return len(b.puts) + len(b.ended) + len(b.counters) + len(b.events) + 2*len(b.calls) + len(b.quarters)
-}
-
-// journalVersion is the first byte of a row. A reader refuses another one.
-const journalVersion = 1
-
-// errJournal: what a batch did cannot be read any more.
-var errJournal = fmt.Errorf("it is cut or of another version: %w", store.ErrDamaged)
-
-// packer writes a row: varints and bytes with their length in front.
-type packer struct {
-	b         []byte
-	workspace string // written last: it is not repeated
-	bodies    []span // of counters, events, calls
-}
-
-type span struct{ from, to int }
-
-// keepPacker bounds the memory that is kept for the next batch.
-const keepPacker = 1 << 20
-
-func (p *packer) int(v int64)     { p.b = binary.AppendVarint(p.b, v) }
-func (p *packer) count(n int)     { p.b = binary.AppendUvarint(p.b, uint64(n)) }
-func (p *packer) string(s string) { p.count(len(s)); p.b = append(p.b, s...) }
-func (p *packer) bytes(s []byte)  { p.count(len(s)); p.b = append(p.b, s...) }
-
-func (p *packer) place(workspace string) {
-	if workspace == p.workspace {
-		p.count(0)
-		return
+// makeJournal makes both files; first is the row of the first batch.
+func makeJournal(path string, id journalID, first, limit int64) (*journal, error) {
+	j := &journal{id: id, folded: first - 1, limit: limit}
+	paths := journalPaths(path)
+	var err error
+	if j.other, err = makeSegment(paths[1], newHeader(id, 0, first)); err == nil {
+		j.now, err = makeSegment(paths[0], newHeader(id, 1, first))
 	}
-	p.workspace = workspace
-	p.string(workspace)
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the journal: %w", errors.Join(err, j.close()))
+	}
+	return j, nil
 }
 
-// begin leaves room for the length of what follows, which end fills in.
-func (p *packer) begin() (mark int) {
-	p.b = append(p.b, 0, 0, 0, 0)
-	return len(p.b)
+// add makes a batch's row last. After a failure it is not known whether it does,
+// and the journal is of no more use.
+func (j *journal) add(row int64, body []byte) error {
+	j.records = frame.Append(j.records[:0], j.now.salt[:], kindBatch, uint64(row), body)
+	if j.now.at+int64(len(j.records)) > j.limit && j.now.last >= j.now.first && j.other.last <= j.folded {
+		if err := j.turn(row); err != nil {
+			j.broken = true
+			return fmt.Errorf("begin a segment of the journal: %w", errors.Join(store.ErrUnavailable, err))
+		}
+		j.records = frame.Append(j.records[:0], j.now.salt[:], kindBatch, uint64(row), body)
+	}
+	write := func() error { return j.now.append(j.records, row) }
+	if fault := j.fault; fault != nil {
+		whole := write
+		write = func() error { return fault(whole) }
+	}
+	if cap(j.records) > keepPacker {
+		defer func() { j.records = nil }()
+	}
+	if err := write(); err != nil {
+		j.broken = true
+		return errors.Join(store.ErrUnknownOutcome, err)
+	}
+	return nil
 }
 
-func (p *packer) end(mark int) {
-	p.bodies = append(p.bodies, span{mark, len(p.b)})
-	binary.LittleEndian.PutUint32(p.b[mark-4:], uint32(len(p.b)-mark))
+func (j *journal) turn(row int64) error {
+	if err := j.other.begin(newHeader(j.id, j.now.turn+1, row)); err != nil {
+		return err
+	}
+	j.now, j.other = j.other, j.now
+	return nil
 }
 
-// pack returns the batch's row and gives the bodies that are packed here to the
-// batch. They share the row's memory.
-func (p *packer) pack(b *batch) []byte {
-	p.write(b)
-	row := bytes.Clone(p.b)
-	for i := range b.counters {
-		b.counters[i].body = row[p.bodies[i].from:p.bodies[i].to]
+// extend makes the segment longer that is written to; more tells that it should
+// be longer still. The caller flushes the file that it returns: nil, nothing was
+// to do.
+func (j *journal) extend() (file *os.File, more bool) {
+	s := j.now
+	if s.room-s.at >= extendAhead || s.room >= j.limit {
+		return nil, false
 	}
-	rest := p.bodies[len(b.counters):]
-	for i := range b.events {
-		b.events[i].body = row[rest[i].from:rest[i].to]
-	}
-	rest = rest[len(b.events):]
-	for i := range b.calls {
-		b.calls[i].end = row[rest[i].from:rest[i].to]
-	}
-	b.size = len(row)
-	if cap(p.b) > keepPacker {
-		*p = packer{}
-	}
-	return row
+	n, err := s.file.WriteAt(make([]byte, extendBytes), s.room)
+	s.room += int64(n)
+	return s.file, err == nil && s.room-s.at < extendAhead && s.room < j.limit
 }
 
-func (p *packer) write(b *batch) {
-	p.b, p.bodies, p.workspace = append(p.b[:0], journalVersion), p.bodies[:0], ""
-	p.count(len(b.puts))
-	for i := range b.puts {
-		r := &b.puts[i]
-		p.place(r.Workspace)
-		p.b = append(p.b, r.ID[:]...)
-		p.int(r.ExpiresAt)
-		p.bytes(r.body)
+func (j *journal) close() error {
+	var errs []error
+	for _, s := range [2]*segment{j.now, j.other} {
+		if s != nil {
+			errs = append(errs, s.file.Close())
+		}
 	}
-	p.count(len(b.ended))
-	for i := range b.ended {
-		p.b = append(p.b, b.ended[i][:]...)
-	}
-	p.counters(b.counters)
-	p.events(b.events)
-	p.count(len(b.calls))
-	for i := range b.calls {
-		c := &b.calls[i]
-		p.b = append(p.b, c.ID[:]...)
-		p.string(c.Outcome)
-		p.int(c.EndedAt)
-		mark := p.begin()
-		p.b = c.AppendEnd(p.b, c.put.Reservation)
-		p.end(mark)
-	}
-	p.count(len(b.quarters))
-	for i := range b.quarters {
-		q := &b.quarters[i]
-		p.place(q.Workspace)
-		p.string(q.Key)
-		p.int(q.Quarter)
-		p.int(q.Spend)
-		p.int(q.Tokens)
-		p.int(q.Requests)
-	}
-	p.count(len(b.notices))
-	for i := range b.notices {
-		mark := p.begin()
-		p.b = ledger.AppendNotice(p.b, &b.notices[i])
-		p.end(mark)
-	}
+	return errors.Join(errs...)
 }
 
-func (p *packer) counters(list []counterBody) {
-	p.count(len(list))
-	for i := range list {
-		c, s := &list[i].counter, list[i].state
-		p.place(c.Workspace)
-		p.string(c.Limit)
-		p.count(int(c.Epoch))
-		p.string(c.Subject)
-		p.int(c.Window)
-		p.int(s.Held)
-		p.int(s.At)
-		mark := p.begin()
-		p.b = s.AppendTo(p.b)
-		p.end(mark)
-	}
+// holding is what the tables know of the journal.
+type holding struct {
+	through int64     // the newest row that they have in them
+	id      journalID // of the last journal
+	open    bool      // there may be rows in it that the tables lack
 }
 
-func (p *packer) events(list []eventBody) {
-	p.count(len(list))
-	for i := range list {
-		e := list[i].Event
-		p.place(e.Workspace)
-		p.b = append(p.b, e.ID[:]...)
-		p.int(int64(e.Attempt))
-		p.count(int(e.Kind))
-		p.int(e.AdmittedAt)
-		mark := p.begin()
-		p.b = e.AppendTo(p.b)
-		p.end(mark)
+var (
+	errMissing = fmt.Errorf("it is missing, and may have batches that were answered: %w", store.ErrDamaged)
+	errForeign = fmt.Errorf("it is another store's journal: %w", store.ErrDamaged)
+	errLater   = fmt.Errorf("it is of a later state of this store than the database file: %w", store.ErrDamaged)
+)
+
+// readJournal are the rows that the tables lack, in order. It refuses whatever
+// does not join on to them.
+func readJournal(path string, have *holding) ([]frame.Record, error) {
+	var both [2]*found
+	for i, file := range journalPaths(path) {
+		f, err := readSegment(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errMissing
+		} else if err == nil && f.id != have.id {
+			err = errForeign
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+		both[i] = f
 	}
+	older, newer := both[0], both[1]
+	if older.turn > newer.turn {
+		older, newer = newer, older
+	}
+	switch {
+	case newer.turn != older.turn+1 || newer.first != older.last+1:
+		return nil, fmt.Errorf("the journal ends at row %d and goes on at row %d: %w", older.last, newer.first, store.ErrDamaged)
+	case older.first > have.through+1:
+		return nil, fmt.Errorf("the journal begins at row %d, the tables end at row %d: %w", older.first, have.through, store.ErrDamaged)
+	case newer.last < have.through:
+		return nil, fmt.Errorf("the journal ends at row %d, the tables at row %d: %w", newer.last, have.through, store.ErrDamaged)
+	}
+	var rows []frame.Record
+	for _, f := range [2]*found{older, newer} {
+		for _, r := range f.records {
+			if int64(r.Key) > have.through {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// leftJournal looks at files beside a store that needs none: a crash may leave
+// them, but then they say nothing that the tables lack.
+func leftJournal(path string, have *holding) error {
+	for _, file := range journalPaths(path) {
+		f, err := readSegment(file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = nil
+		case err != nil:
+		case f.id != have.id && len(f.records) > 0:
+			err = errForeign
+		case f.id == have.id && f.last > have.through:
+			err = errLater
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+	}
+	return nil
+}
+
+// removeJournal removes the files, and what a crash left of their making.
+func removeJournal(path string) error {
+	removed := false
+	for _, file := range journalPaths(path) {
+		for _, name := range [2]string{file, file + partSuffix} {
+			err := os.Remove(name)
+			removed = removed || err == nil
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("remove the journal: %w", err)
+			}
+		}
+	}
+	if !removed {
+		return nil
+	}
+	return syncFolder(filepath.Dir(path))
 }

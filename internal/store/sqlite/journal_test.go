@@ -157,24 +157,20 @@ func TestTheJournalIsBounded(t *testing.T) {
 	take(t, b)
 }
 
-// A row that cannot be read refuses the start: what it says was acknowledged.
-func TestADamagedJournalRefusesTheStart(t *testing.T) {
+// STO-3: a row of the table that was the journal once, and that cannot be read or
+// is missing, refuses the start: what it says was acknowledged.
+func TestADamagedTableOfTheJournalRefusesTheStart(t *testing.T) {
 	for _, statement := range []string{
-		`UPDATE journal SET body = substr(body, 1, length(body) - 1) WHERE seq = 2`,
-		`UPDATE journal SET body = x'7f' WHERE seq = 3`,
-		`UPDATE journal SET body = x'' WHERE seq = 1`,
-		`DELETE FROM journal WHERE seq = 1`,
-		`DELETE FROM journal WHERE seq = 2`,
+		`UPDATE journal SET body = substr(body, 1, length(body) - 1) WHERE seq = (SELECT max(seq) FROM journal)`,
+		`UPDATE journal SET body = x'7f' WHERE seq = (SELECT min(seq) + 1 FROM journal)`,
+		`UPDATE journal SET body = x'' WHERE seq = (SELECT min(seq) FROM journal)`,
+		`DELETE FROM journal WHERE seq = (SELECT min(seq) + 1 FROM journal)`,
 	} {
-		place, into := t.TempDir(), t.TempDir()
-		b := open(t, sqlite.Options{Path: filepath.Join(place, fileName), Clock: clock.NewManual(storetest.Noon)})
-		serve(t, b, 1)
-		if err := copyStore(place, into); err != nil {
-			t.Fatal(err)
-		}
-		tamper(t, filepath.Join(into, fileName), statement)
-		_, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(into, fileName), Clock: clock.NewManual(storetest.Noon)})
-		if !errors.Is(err, store.ErrDamaged) {
+		place := t.TempDir()
+		path := filepath.Join(place, fileName)
+		unpack(t, filepath.Join(storesFolder, "00001.db.gz"), path)
+		tamper(t, path, statement)
+		if err := refused(t, place); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrDamaged", statement, err)
 		}
 	}

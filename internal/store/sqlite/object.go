@@ -60,6 +60,8 @@ func (b *Book) Change(ctx context.Context, at int64, edits []store.Edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
+	b.foldMu.Lock() // a batch waits for the change, but not for a fold
+	defer b.foldMu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.ready(ctx); err != nil {
@@ -238,6 +240,8 @@ func (b *Book) meta(ctx context.Context, name string) (value []byte, err error) 
 
 // SetAdminTokenHash is store.Secrets'.
 func (b *Book) SetAdminTokenHash(ctx context.Context, hash [32]byte) error {
+	b.foldMu.Lock()
+	defer b.foldMu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.ready(ctx); err != nil {

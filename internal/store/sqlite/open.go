@@ -21,6 +21,11 @@ import (
 	"github.com/weirhq/weir/internal/store/shelf"
 )
 
+// checkpointPages is how many pages of SQLite's log make a checkpoint, which the
+// fold does that comes to it: 16 MiB. While its pages are flushed a batch may wait
+// for the disk, so that it is done seldom.
+const checkpointPages = "wal_autocheckpoint(4000)"
+
 // sweepChunk is how many reservations of a dead process one batch sweeps.
 const sweepChunk = 512
 
@@ -42,7 +47,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
-	b := &Book{options: o, wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
+	b := &Book{options: o, path: path, wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 	if b.lock, err = shelf.LockFile(path + ".lock"); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -77,6 +82,9 @@ func (b *Book) start(ctx context.Context, path string) error {
 func (b *Book) abandon() error {
 	if b.writer != nil {
 		_ = b.writer.spend()
+	}
+	if b.journal != nil {
+		_ = b.journal.close()
 	}
 	_ = b.lookups.close()
 	if b.read != nil {
@@ -117,7 +125,7 @@ func (b *Book) connect(ctx context.Context, path string) error {
 	if _, err := sqlite.Fdatasync(true); err != nil && !errors.Is(err, sqlite.ErrFdatasyncUnavailable) {
 		return err
 	}
-	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(WAL)", "wal_autocheckpoint(20000)", "cache_size(-16384)"))
+	connector, err := sqlite.NewConnector(dsn(path, "journal_mode(WAL)", checkpointPages, "cache_size(-16384)"))
 	if err != nil {
 		return err
 	}
@@ -143,6 +151,10 @@ func (b *Book) reload(ctx context.Context) error {
 	if b.writer != nil {
 		_ = b.writer.spend() // nobody believes it any more
 		b.writer = nil
+	}
+	if b.journal != nil {
+		_ = b.journal.close()
+		b.journal = nil
 	}
 	w, err := newWriter(ctx, b.connector)
 	if err != nil {

@@ -12,9 +12,6 @@ import (
 	"github.com/weirhq/weir/internal/store/shelf"
 )
 
-// rowBytes is about what a row of the journal writes besides its body.
-const rowBytes = 4 << 10
-
 // load gathers what ops need, counters as working copies.
 func (b *Book) load(ops []*ledger.Op, at int64) (_ *ledger.Page, err error) {
 	defer func() { err = errors.Join(err, b.lookups.end()) }()
@@ -159,14 +156,40 @@ func (b *Book) keepOpen(batch *batch) {
 	}
 }
 
-// store writes a batch into the journal: one row, one flush.
+// store writes a batch into the journal: one record, one flush.
 func (b *Book) store(batch *batch) error {
 	row := b.packer.pack(batch)
-	err := b.writer.transact(func() error { return b.writer.exec(sqlAddJournal, batch.seq, row) })
-	if err != nil {
+	if b.journal == nil {
+		if err := b.beginJournal(batch.seq); err != nil {
+			return fmt.Errorf("store a batch: %w", err)
+		}
+	}
+	if err := b.journal.add(batch.seq, row); err != nil {
 		return fmt.Errorf("store a batch: %w", err)
 	}
-	b.written.Add(int64(len(row)) + rowBytes)
+	return nil
+}
+
+// beginJournal makes the files, then tells the tables of them: a start that is
+// not told of any has no batch to look for. This commit is also on the disk
+// before any batch that was decided on what the tables said.
+func (b *Book) beginJournal(first int64) error {
+	id := newJournalID()
+	j, err := makeJournal(b.path, id, first, b.options.pace.segment)
+	if err != nil {
+		return errors.Join(store.ErrUnavailable, err, removeJournal(b.path))
+	}
+	err = b.writer.transact(func() error { return b.writer.exec(sqlOpenJournal, id[:]) })
+	if err != nil {
+		// Were it written nevertheless, the files must be there.
+		err = errors.Join(store.ErrUnavailable, err, j.close())
+		if !b.writer.spent.Load() {
+			err = errors.Join(err, removeJournal(b.path))
+		}
+		return err
+	}
+	b.journal = j
+	ring(b.full)
 	return nil
 }
 
@@ -188,3 +211,27 @@ func integer(v driver.Value) int64 { i, _ := v.(int64); return i }
 func text(v driver.Value) string { s, _ := v.(string); return s }
 
 func raw(v driver.Value) []byte { b, _ := v.([]byte); return b }
+
+// endJournal leaves one file at rest, if everything is in the tables; else the
+// next start folds what is not.
+func (b *Book) endJournal() error {
+	j := b.journal
+	if j == nil {
+		return nil
+	}
+	b.journal = nil
+	if err := j.close(); err != nil {
+		return fmt.Errorf("close the journal: %w", err)
+	}
+	if j.broken || b.tail.folded < b.tail.last || b.writer == nil || b.writer.spent.Load() {
+		return nil
+	}
+	err := b.writer.transact(func() error { return b.writer.exec(sqlCloseJournal) })
+	if errors.Is(err, store.ErrUnavailable) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end the journal: %w", err)
+	}
+	return removeJournal(b.path)
+}

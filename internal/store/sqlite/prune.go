@@ -75,11 +75,9 @@ func (b *Book) Prune(ctx context.Context, cut store.Cut, limit int) (step store.
 		return step, false, fmt.Errorf("look for what is older than it must be kept: %w", err)
 	}
 	if todo.write != nil {
-		// A crash of the machine may undo the step, whole: it is made again.
-		if err := w.relaxed(func() error { return todo.write(w) }); err != nil {
+		if err := w.transact(func() error { return todo.write(w) }); err != nil {
 			return step, false, fmt.Errorf("drop what is older than it must be kept: %w", err)
 		}
-		b.written.Add(rowBytes * int64(limit))
 	}
 	if todo.then != nil {
 		todo.then(p)

@@ -9,11 +9,9 @@ const (
 	sqlBegin    = `BEGIN IMMEDIATE`
 	sqlCommit   = `COMMIT`
 	sqlRollback = `ROLLBACK`
-	sqlRelaxed  = `PRAGMA synchronous=NORMAL`
-	sqlFlushed  = `PRAGMA synchronous=FULL`
 	// A snapshot is taken by the first read.
 	sqlBeginRead = `BEGIN`
-	sqlUnfolded  = `SELECT coalesce(min(seq), 9223372036854775807) FROM journal`
+	sqlUnfolded  = `SELECT through + 1 FROM folded`
 
 	sqlCounter = `SELECT held, at, state FROM counters
 WHERE workspace = ? AND lim = ? AND epoch = ? AND subject = ? AND win = ?`
@@ -22,7 +20,13 @@ WHERE workspace = ? AND lim = ? AND epoch = ? AND subject = ? AND win = ?`
 	sqlPutCounter = `INSERT OR REPLACE INTO counters (workspace, lim, epoch, subject, win, held, at, state)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
-	sqlAddJournal  = `INSERT INTO journal (seq, body) VALUES (?, ?)`
+	// One row says what the tables have in them.
+	sqlHolding      = `SELECT through, journal, open FROM folded`
+	sqlSetThrough   = `UPDATE folded SET through = ?`
+	sqlOpenJournal  = `UPDATE folded SET journal = ?, open = 1`
+	sqlCloseJournal = `UPDATE folded SET open = 0`
+
+	// Of stores from before the journal had files.
 	sqlJournal     = `SELECT seq, body FROM journal WHERE seq > ? ORDER BY seq LIMIT ?`
 	sqlDropJournal = `DELETE FROM journal WHERE seq <= ?`
 

@@ -34,7 +34,7 @@ const (
 	storesFolder = "testdata/stores"
 	// present is the newest migration; a new one that is released with it takes a
 	// new store.
-	present = "00002"
+	present = "00003"
 	day     = 24 * time.Hour
 )
 
@@ -198,7 +198,7 @@ func TestTheSampleOfThePresentSchemaIsMadeAnew(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "sample.db")
 	s.make(made)
 	for _, table := range tablesOf(t, made) {
-		if n := count(t, made, table); n == 0 {
+		if n := count(t, made, table); n == 0 && table != "journal" { // that is of before files
 			t.Errorf("no row of table %s is in the sample", table)
 		}
 	}

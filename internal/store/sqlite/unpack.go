@@ -94,7 +94,7 @@ func (u *unpacker) each(read func()) {
 // unpack reads a row. open finds the reservation of a call: the last put of it,
 // in this row or before.
 func unpack(seq int64, row []byte, open func(*batch, ledger.ID) (put, bool)) (*batch, error) {
-	b := &batch{seq: seq, size: len(row)}
+	b := &batch{seq: seq}
 	if len(row) == 0 || row[0] != journalVersion {
 		return nil, fmt.Errorf("row %d of the journal: %w", seq, errJournal)
 	}

@@ -156,27 +156,6 @@ var errSpent = errors.New("the connection is spent")
 func (w *writer) transact(fn func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.attempt(fn)
-}
-
-// relaxed is transact without the flush: a crash of the machine may undo what it
-// did, whole, but nothing that transact does after it. That is enough for what
-// only moves what is on the disk already.
-func (w *writer) relaxed(fn func() error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.pragma(sqlRelaxed); err != nil {
-		return errors.Join(store.ErrUnavailable, err)
-	}
-	err := w.attempt(fn)
-	if back := w.pragma(sqlFlushed); back != nil {
-		w.spent.Store(true) // it must not promise what it does not keep
-		err = errors.Join(err, back)
-	}
-	return err
-}
-
-func (w *writer) attempt(fn func() error) error {
 	if w.spent.Load() {
 		return errors.Join(store.ErrUnavailable, errSpent)
 	}
@@ -187,21 +166,6 @@ func (w *writer) attempt(fn func() error) error {
 	return err
 }
 
-// pragma runs a statement that acts while it is prepared.
-func (w *writer) pragma(statement string) error {
-	if w.spent.Load() {
-		return errSpent
-	}
-	run, ok := w.conn.(driver.ExecerContext)
-	if !ok {
-		return errDriver
-	}
-	if _, err := run.ExecContext(context.Background(), statement, nil); err != nil {
-		return fmt.Errorf("run %q: %w", statement, err)
-	}
-	return nil
-}
-
 // spend ends it. Its last commit may hang in it; closing rolls back what is not
 // done. Whoever still has it gets errSpent.
 func (w *writer) spend() error {
@@ -209,17 +173,6 @@ func (w *writer) spend() error {
 	defer w.mu.Unlock()
 	w.spent.Store(true)
 	return w.close()
-}
-
-// restart copies what SQLite's log has more than the file, so that the next
-// commit begins the log anew.
-func (w *writer) restart() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.spent.Load() {
-		return nil
-	}
-	return w.query(sqlCheckpointRestart, func([]driver.Value) error { return nil })
 }
 
 func (w *writer) inTx(fn func() error) error {
