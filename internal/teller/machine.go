@@ -157,8 +157,9 @@ type Machine struct {
 	stalled  bool
 	probeAt  int64
 	pause    int64
-	asked    bool  // to probe a book that has not shown lately that it writes
-	wroteAt  int64 // when it last did
+	prober   [10]byte // tells its probes from those of other lanes and processes
+	asked    bool     // to probe a book that has not shown lately that it writes
+	wroteAt  int64    // when it last did
 
 	keep keep
 }
@@ -247,10 +248,10 @@ func (m *Machine) Next(now int64) (*Batch, int64) {
 		if wait := m.probeAt - now; wait > 0 && wait <= m.pause { // else: due, or the clock was set back
 			return nil, m.probeAt
 		}
-		return m.run(newProbe(now)), 0
+		return m.run(m.newProbe(now)), 0
 	}
 	if m.asked {
-		return m.run(newProbe(now)), 0
+		return m.run(m.newProbe(now)), 0
 	}
 	if e := m.single(now); e != nil {
 		return m.run(&Batch{entries: []*entry{e}}), 0

@@ -19,8 +19,8 @@ const (
 
 // newProbe writes something that means nothing, a tombstone: a book that can
 // still be read says nothing of whether it can be written.
-func newProbe(now int64) *Batch {
-	op := &ledger.Op{Verb: ledger.Undo, ID: ledger.NewID(now, [10]byte{}), Workspace: probeWorkspace, HoldMicros: probeHold}
+func (m *Machine) newProbe(now int64) *Batch {
+	op := &ledger.Op{Verb: ledger.Undo, ID: ledger.NewID(now, m.prober), Workspace: probeWorkspace, HoldMicros: probeHold}
 	return &Batch{probe: true, Ops: []*ledger.Op{op}}
 }
 

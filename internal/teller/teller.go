@@ -9,6 +9,7 @@ package teller
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -138,6 +139,7 @@ func New(book Book, options Options) *Teller {
 			number: i, machine: NewMachine(options.Limits, options.OutcomeUnknown), waiters: make(map[Ticket]*waiter),
 			wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		}
+		_, _ = rand.Read(l.machine.prober[:]) // never fails since Go 1.24
 		l.room = sync.NewCond(&l.mu)
 		l.machine.keep.on = options.Spool != nil
 		t.lanes = append(t.lanes, l)
