@@ -134,6 +134,8 @@ clean: ## Remove what was built; .tools too
 	@scripts/tool.sh tools github.com/sqlc-dev/sqlc/cmd/sqlc $@
 .tools/cyclonedx-gomod: tools/release/go.mod tools/release/go.sum
 	@scripts/tool.sh tools/release github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod $@
+.tools/compose: tools/release/go.mod tools/release/go.sum $(wildcard tools/release/compose/*.go)
+	@scripts/tool.sh tools/release ./compose $@
 .tools/release: tools/release/go.mod tools/release/go.sum $(wildcard tools/release/*.go)
 	@scripts/tool.sh tools/release . $@
 .tools/indexdb: tools/vulndb/go.mod tools/vulndb/go.sum

@@ -43,6 +43,8 @@ type hooks struct {
 	writeTimeout time.Duration
 	// every is how often the background work looks for something to do.
 	every time.Duration
+	// leave replaces the wait for a load balancer.
+	leave func(context.Context, time.Duration)
 	// settle is how long a stop waits for a store that takes no settlements.
 	settle time.Duration
 	// migrations are those of another version of this program.
@@ -242,7 +244,7 @@ func (s *Server) run(serve func() error) {
 	}
 }
 
-// Stop ends the program in order (STO-4): no new request, what runs finishes
+// Stop ends the program in order (STO-4): after bounds.leave_time no new request, what runs finishes
 // within the drain time-out or is cut and charged, everything is settled. ctx
 // bounds the whole of it.
 func (s *Server) Stop(ctx context.Context) error {
@@ -250,7 +252,29 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.stopped
 }
 
+// leave gives a load balancer the time that it needs to see that this server is not
+// ready, while it still admits.
+func (s *Server) leave(ctx context.Context) {
+	wait := micros(s.file.Process.Bounds.LeaveMicros)
+	if wait == 0 {
+		return
+	}
+	s.log.Info("leaving: not ready any more, requests are still admitted", "for", wait.String())
+	s.gateway.Leave()
+	if s.options.hooks.leave != nil {
+		s.options.hooks.leave(ctx, wait)
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 func (s *Server) stop(ctx context.Context) error {
+	s.leave(ctx)
 	s.log.Info("stopping: running requests finish, new ones are refused")
 	drain, cancel := context.WithTimeout(ctx, micros(s.file.Process.Bounds.DrainMicros))
 	defer cancel()

@@ -139,3 +139,6 @@ const FollowWithin = followEvery + followPatience
 
 // Follow looks for changes once, as the program does by itself.
 func (s *Server) Follow(ctx context.Context) { s.core.refresh(ctx, 0) }
+
+// Leaving replaces the wait for a load balancer.
+func (o *Options) Leaving(wait func(context.Context, time.Duration)) { o.hooks.leave = wait }

@@ -5,6 +5,8 @@ package app_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,9 +48,33 @@ func TestReplicasMayStartOnAnEmptyStoreAtOnce(t *testing.T) {
 		for i, server := range servers {
 			if failed[i] != nil {
 				t.Errorf("round %d: %v", round, failed[i])
-			} else if err := server.Stop(context.Background()); err != nil {
+				continue
+			}
+			if list := modelsOf(t, server); strings.Count(list, `"id":"m`) != 20 {
+				t.Errorf("round %d: process %d serves %s", round, i, list)
+			}
+			if err := server.Stop(context.Background()); err != nil {
 				t.Error(err)
 			}
 		}
 	}
+}
+
+func modelsOf(t *testing.T, server *app.Server) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Addr()+"/v1/models", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+replicaKey)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }

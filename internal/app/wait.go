@@ -62,6 +62,10 @@ func (s *Server) beginOnce(ctx context.Context) (err error) {
 		return err
 	}
 	if err = s.apply(ctx, s.file); err == nil {
+		// Another process may have applied the same file since this one began to read.
+		err = s.core.directory.RefreshAll(ctx)
+	}
+	if err == nil {
 		s.adminToken, err = s.core.adminToken(ctx, s.file.Process.AdminToken)
 	}
 	if err != nil {

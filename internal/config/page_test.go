@@ -335,7 +335,7 @@ func TestThePagesDefaultsAreThePrograms(t *testing.T) {
 		{process, "bounds"}: {
 			"max_body_bytes": number(b.MaxBodyBytes), "max_header_bytes": number(b.MaxHeaderBytes), "max_spool_bytes": number(b.MaxSpoolBytes), "max_connections": number(b.MaxConnections),
 			"header_timeout": length(b.HeaderTimeoutMicros), "body_timeout": length(b.BodyTimeoutMicros),
-			"write_timeout": length(b.WriteTimeoutMicros), "idle_timeout": length(b.IdleTimeoutMicros), "drain_timeout": length(b.DrainMicros),
+			"write_timeout": length(b.WriteTimeoutMicros), "idle_timeout": length(b.IdleTimeoutMicros), "leave_time": length(b.LeaveMicros), "drain_timeout": length(b.DrainMicros),
 		},
 		{process, "postgres"}: {
 			"connections": number(g.Connections), "reporting_connections": number(g.ReportingConnections),

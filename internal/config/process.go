@@ -72,6 +72,7 @@ type Bounds struct {
 	BodyTimeoutMicros   int64 // for a request's body to arrive
 	WriteTimeoutMicros  int64 // for a client to take a part of its answer
 	IdleTimeoutMicros   int64 // of a connection between two requests
+	LeaveMicros         int64 // after SIGTERM, for a load balancer to turn to others
 	DrainMicros         int64 // for running requests to end after SIGTERM (SPEC STO-4)
 }
 
@@ -140,6 +141,7 @@ func (b *Bounds) read(r *document.Reader) {
 	r.Duration("body_timeout", &b.BodyTimeoutMicros, second, hour)
 	r.Duration("write_timeout", &b.WriteTimeoutMicros, second, hour)
 	r.Duration("idle_timeout", &b.IdleTimeoutMicros, second, hour)
+	r.Duration("leave_time", &b.LeaveMicros, 0, hour)
 	r.Duration("drain_timeout", &b.DrainMicros, second, hour)
 }
 

@@ -19,6 +19,7 @@ type running struct {
 	mu     sync.Mutex
 	n      int
 	closed bool          // nothing enters any more
+	left   bool          // nothing more should be sent here, though it would enter
 	idle   chan struct{} // closed when closed and n is 0
 	leases map[*lease]struct{}
 }
@@ -69,7 +70,7 @@ func (r *running) close() <-chan struct{} {
 func (r *running) stopping() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.closed
+	return r.closed || r.left
 }
 
 func (r *running) keep(reservation *ledger.Reservation, due int64) *lease {
@@ -120,6 +121,14 @@ func (g *Gateway) Renew(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Leave makes /readyz red while requests are admitted as before: a load balancer
+// turns to others before anything is refused (STO-4).
+func (g *Gateway) Leave() {
+	g.running.mu.Lock()
+	defer g.running.mu.Unlock()
+	g.running.left = true
 }
 
 // Drain refuses new governed requests and waits for those that run. When ctx
