@@ -13,7 +13,7 @@ budgets=(
 	stores:5
 	fuzz:5
 	clients:2
-	binary:2
+	binary:3
 )
 
 passed=0 failed=0 table=
