@@ -152,7 +152,8 @@ func (s *Service) providers(ctx context.Context, c *scope) ([]ProviderAnswer, er
 		list = append(list, ProviderAnswer{
 			ID: o.ID, Name: o.Name, Shared: o.Workspace == "", Protocol: p.Protocol, Dialect: p.Dialect, BaseURL: p.BaseURL,
 			Auth: p.Auth, AuthName: p.AuthName, HasCredential: credential != "", ClientGone: p.ClientGone,
-			HeaderNames: slices.Sorted(maps.Keys(p.Headers)), StreamUsage: p.StreamUsage, Source: o.Source, Origin: o.Origin,
+			HeaderNames: slices.Sorted(maps.Keys(p.Headers)), StreamUsage: p.StreamUsage,
+			TrustProviderCost: p.TrustProviderCost, Source: o.Source, Origin: o.Origin,
 		})
 	}
 	return list, nil

@@ -341,20 +341,21 @@ type ProviderRequest struct {
 
 // ProviderAnswer is one provider; its credential is never shown.
 type ProviderAnswer struct {
-	ID            string   `json:"id"`
-	Name          string   `json:"name"`
-	Shared        bool     `json:"shared"`
-	Protocol      string   `json:"protocol"`
-	Dialect       string   `json:"dialect,omitempty"`
-	BaseURL       string   `json:"base_url"`
-	Auth          string   `json:"auth"`
-	AuthName      string   `json:"auth_name,omitempty"`
-	HasCredential bool     `json:"has_credential"`
-	HeaderNames   []string `json:"header_names,omitempty" doc:"their values may be secret"`
-	ClientGone    string   `json:"client_gone,omitempty"`
-	StreamUsage   string   `json:"stream_usage"`
-	Source        string   `json:"source"`
-	Origin        string   `json:"origin,omitempty"`
+	ID                string   `json:"id"`
+	Name              string   `json:"name"`
+	Shared            bool     `json:"shared"`
+	Protocol          string   `json:"protocol"`
+	Dialect           string   `json:"dialect,omitempty"`
+	BaseURL           string   `json:"base_url"`
+	Auth              string   `json:"auth"`
+	AuthName          string   `json:"auth_name,omitempty"`
+	HasCredential     bool     `json:"has_credential"`
+	HeaderNames       []string `json:"header_names,omitempty" doc:"their values may be secret"`
+	ClientGone        string   `json:"client_gone,omitempty"`
+	StreamUsage       string   `json:"stream_usage"`
+	TrustProviderCost bool     `json:"trust_provider_cost,omitempty" doc:"a cost that an answer names replaces ours"`
+	Source            string   `json:"source"`
+	Origin            string   `json:"origin,omitempty"`
 }
 
 // AuditListRequest asks for changes, the newest first. Shared asks for those of
