@@ -56,7 +56,7 @@ func (a *audit) charged(c *call) {
 			a.fault("%s (%s) was swept for %s and %d tokens, its worst case is %s and %d", tag, c.ID, c.Spend, c.Tokens,
 				c.worst, c.Estimate.InputTokens+c.Estimate.OutputTokens)
 		}
-		if !slices.ContainsFunc(a.w.deaths, func(at int64) bool { return c.at <= at && at <= c.ended }) {
+		if !slices.ContainsFunc(a.w.deaths, func(at int64) bool { return c.at <= at+a.w.slack && at <= c.ended }) {
 			a.fault("%s (%s) was swept, and no process died with it: %s to %s", tag, c.ID, c.At, c.EndedAt)
 		}
 	case "voided":

@@ -71,8 +71,10 @@ func (w *tortured) gather() *crowd {
 		r := rand.New(rand.NewPCG(w.seed, uint64(i)+1))
 		c.wg.Go(func() { c.work(i, r) })
 	}
-	r := rand.New(rand.NewPCG(w.seed, tortureClients+1))
-	c.wg.Go(func() { c.queue(r) })
+	if w.pick == nil { // of several, the next one may know of it a moment later
+		r := rand.New(rand.NewPCG(w.seed, tortureClients+1))
+		c.wg.Go(func() { c.queue(r) })
+	}
 	return c
 }
 

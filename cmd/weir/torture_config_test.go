@@ -84,7 +84,7 @@ func (w *tortured) write(s settings) {
 		fmt.Fprintf(&keys, "  - {name: %s, secret: %s%s}\n", k.name, secretOf(k.name), k.rest)
 	}
 	text := fmt.Sprintf(`listen: 127.0.0.1:0
-store: sqlite:%s
+%s
 bounds: {drain_timeout: 1s, write_timeout: 5s}
 providers:
   - {name: sim, protocol: openai, base_url: "%s/v1", api_key: %s, timeouts: {connect: 5s, first_byte: 2s, idle: 2s, total: 6s}}
@@ -99,6 +99,7 @@ keys:
   - {name: tokens of ruled, subject_kind: api_key, subject_id: ruled, metric: tokens, window_seconds: 4, limit: 12000}
 workspaces:
   - name: tight
+    limits: {concurrency: 100000}
     keys:
       - {name: tight, secret: %s}
       - {name: people, secret: %s, attribute_users: header}
@@ -109,10 +110,10 @@ workspaces:
       - {name: each key, scope: key, metric: tokens, limit: 9000, window: 10s, enforcement: hard}
     rate_limits:
       - {name: each user, subject_kind: user, metric: requests, window_seconds: 2, limit: 10}
-  - {name: held, funds: prepaid_hold, keys: [{name: held, secret: %s}]}
-  - {name: paid, funds: prepaid, keys: [{name: paid, secret: %s}]}
+  - {name: held, funds: prepaid_hold, limits: {concurrency: 100000}, keys: [{name: held, secret: %s}]}
+  - {name: paid, funds: prepaid, limits: {concurrency: 100000}, keys: [{name: paid, secret: %s}]}
 `,
-		w.store, w.provider.URL(), credential, contextOfAll, outputBound, contextOfAll, outputBound, s.zone, keys.String(),
+		w.storeLines, w.provider.URL(), credential, contextOfAll, outputBound, contextOfAll, outputBound, s.zone, keys.String(),
 		secretOf("tight"), secretOf("people"), 500*s.hard, s.hard, secretOf("held"), secretOf("paid"))
 	// As an editor replaces a file: what reads it sees the old one or the new one.
 	next := filepath.Join(w.dir, "weir.yaml.next")

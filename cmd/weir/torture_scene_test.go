@@ -174,7 +174,7 @@ func (w *tortured) settle() {
 	}
 	books := w.connect()
 	defer books.close()
-	w.await("everything is settled", idlePatience, func() bool { return books.held() == "" && books.verify().Counts.Reservations == 0 })
+	w.await("everything is settled", idlePatience, func() bool { return books.held() == "" && w.running(books) == 0 })
 	if report := books.verify(); !report.Balanced {
 		w.t.Errorf("the books do not balance before a restart: %+v", report.Differences)
 	}

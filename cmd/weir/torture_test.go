@@ -87,6 +87,11 @@ type tortured struct {
 	settings settings
 	log      *programLog
 
+	storeLines string            // of the file: which store, and how
+	pick       func() string     // several programs: whose turn it is; nil: one
+	env        map[string]string // of the program
+	slack      int64             // microseconds that a store may take to do what a dead process sent
+
 	process *weirProcess
 	gone    chan error // the process has ended
 	where   atomic.Pointer[string]
@@ -100,20 +105,8 @@ func newTorture(t *testing.T, binary string, seed uint64) *tortured {
 	w.config = filepath.Join(w.dir, "weir.yaml")
 	w.disk = newDisk(t, filepath.Join(w.dir, "disk"))
 	w.store = filepath.Join(w.disk.path, "weir.db")
-	w.provider = simulator.New(simulator.Options{
-		Keys: []string{credential}, KeptRequests: 1 << 18,
-		Script: func(r simulator.Request) simulator.Behaviour { return behave(seed, r.Header.Get("User-Agent")) },
-	})
-	if err := w.provider.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), startPatience)
-		defer cancel()
-		if err := w.provider.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	w.storeLines = "store: sqlite:" + w.store
+	w.provide()
 	w.write(settings{zone: "UTC", hard: 20, rpm: 40, slots: 3})
 	w.start()
 	t.Cleanup(func() {
@@ -123,6 +116,26 @@ func newTorture(t *testing.T, binary string, seed uint64) *tortured {
 	})
 	w.fund()
 	return w
+}
+
+// provide starts the provider.
+func (w *tortured) provide() {
+	w.t.Helper()
+	seed := w.seed
+	w.provider = simulator.New(simulator.Options{
+		Keys: []string{credential}, KeptRequests: 1 << 18,
+		Script: func(r simulator.Request) simulator.Behaviour { return behave(seed, r.Header.Get("User-Agent")) },
+	})
+	if err := w.provider.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+		defer cancel()
+		if err := w.provider.Stop(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
 }
 
 // round tortures, then audits.
@@ -151,7 +164,12 @@ func tally(counts map[string]int) string {
 }
 
 // address is where the program listened last; nobody may be there.
-func (w *tortured) address() string { return *w.where.Load() }
+func (w *tortured) address() string {
+	if w.pick != nil {
+		return w.pick()
+	}
+	return *w.where.Load()
+}
 
 func (w *tortured) command() *exec.Cmd { return exec.Command(w.binary, "serve", "-c", w.config) }
 

@@ -226,6 +226,8 @@ func (b *Book) configure(c *pgxpool.Config, connections int) {
 	c.MinConns = 0
 	c.ConnConfig.ConnectTimeout = connectTimeout
 	c.BeforeConnect = hasten
+	// Of its own accord it waits for a minute, and so does whoever closes the pool.
+	c.PingTimeout = min(connectTimeout, b.options.BatchTimeout)
 	if b.options.onAcquire != nil {
 		c.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return b.options.onAcquire(ctx, conn), nil }
 	}
