@@ -172,8 +172,7 @@ func (h *herd) endOne(m *member, signal syscall.Signal) error {
 	case <-time.After(startPatience):
 	}
 	_ = process.Signal(syscall.SIGABRT) // it prints its goroutines
-	<-m.gone
-	return fmt.Errorf("it did not end within %s of %s", startPatience, signal)
+	return fmt.Errorf("it did not end within %s of %s: %w", startPatience, signal, <-m.gone)
 }
 
 func (h *herd) killOne(m *member) {
