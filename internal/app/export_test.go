@@ -75,7 +75,22 @@ func (s *Server) InSpool() int { return s.core.inSpool() }
 
 // Retain makes one run of the retention, without a rest between its steps.
 func (s *Server) Retain(ctx context.Context) error {
+	if err := s.Roll(ctx); err != nil {
+		return err
+	}
 	return s.core.prune(ctx, s.file.Process.RetentionMicros, 0)
+}
+
+// Roll rolls up what usage there is, which the program does by itself every few
+// seconds: what no report reads any more from its event may be dropped.
+func (s *Server) Roll(ctx context.Context) error {
+	book, ok := s.core.book.(store.Rollable)
+	for ok {
+		if _, done, err := book.Roll(ctx, rollStep); err != nil || done {
+			return err
+		}
+	}
+	return nil
 }
 
 // RetainSome makes at most so many steps of a run, as one that a stop cuts short.
