@@ -114,7 +114,7 @@ func (c *core) newTeller() *teller.Teller {
 		OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
 		Now:            c.book.Now,
 		Inline:         c.shared == nil, // those of one process wait for nobody but the disk
-		Hooks:          tellerHooks(c.log),
+		Hooks:          tellerHooks(c.log, c.clock),
 	}
 	if c.shared != nil {
 		o.Lanes = c.shared.lanes
@@ -148,9 +148,14 @@ func (c *core) close(ctx context.Context) error {
 
 // tellerHooks logs what no caller sees. A dead letter is a charge that found no
 // reservation: it must never happen, and is never quiet.
-func tellerHooks(log *slog.Logger) teller.Hooks {
+func tellerHooks(log *slog.Logger, c clock.Clock) teller.Hooks {
+	failed := &sometimes{clock: c}
 	return teller.Hooks{
-		Failed: func(ops int, err error) { log.Error("the store refused a batch", "operations", ops, "error", err) },
+		Failed: func(ops int, err error) {
+			if n := failed.tell(); n > 0 {
+				log.Error("the store refused a batch", "operations", ops, "error", err, "failures", n)
+			}
+		},
 		Closed: func(lane int, closed bool) { log.Error("admissions stopped or go on", "lane", lane, "stopped", closed) },
 		Full:   func(lane, queued int) { log.Error("settlements wait for the store", "lane", lane, "queued", queued) },
 		Undropped: func(n int, err error) {

@@ -90,7 +90,8 @@ func (w *world) spooled(n int) {
 // back; what comes is refused and sent nowhere; it recovers by itself.
 func TestAnOutageOfTheStoreRefusesAtOnceAndLosesNothing(t *testing.T) {
 	const running = 24
-	w := newWorld(t, outageConfig)
+	log := &keptLog{}
+	w := newWorldWith(t, start, outageConfig, func(o *app.Options) { o.Stderr = log })
 	w.must(w.look("/readyz"), 200, "")
 	answers := w.held(running)
 	end := w.outage()
@@ -115,6 +116,12 @@ func TestAnOutageOfTheStoreRefusesAtOnceAndLosesNothing(t *testing.T) {
 	if n := w.provider.Bill().Requests; n != running {
 		t.Errorf("%d requests reached the provider, want %d", n, running)
 	}
+	const word = `msg="the store refused a batch"`
+	if n := log.count(word); n != 1 {
+		t.Errorf("the log tells of the outage %d times while no time passes", n)
+	}
+	w.clock.Advance(10 * time.Second)
+	w.eventually("another word", func() bool { w.chat(outageKey, "m"); return log.count(word) == 2 })
 	end()
 	w.eventually("the store to be back", func() bool { return w.look("/readyz").status == 200 })
 	w.spooled(0)

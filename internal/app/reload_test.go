@@ -47,6 +47,12 @@ func (l *keptLog) has(s string) bool {
 	return strings.Contains(l.text.String(), s)
 }
 
+func (l *keptLog) count(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), s)
+}
+
 // TestAChangedFileHoldsWithoutARestart: STO-2. Limits, keys, secrets, models and
 // settings of the workspace; each waits for the file's change alone.
 func TestAChangedFileHoldsWithoutARestart(t *testing.T) {
