@@ -145,6 +145,12 @@ func TestAKilledReplicasFolderIsTakenOverAtOnce(t *testing.T) {
 	if len(list) != 2 || list[0].State != "running" || list[0].Open != 3 || list[1].State != "running" || !list[0].FileInForce {
 		t.Fatalf("listed are %+v", list)
 	}
+	table, err := exec.Command(two.binary, "replicas", "list", "-c", two.config).Output()
+	if lines := strings.Split(strings.TrimSpace(string(table)), "\n"); err != nil || len(lines) != 3 ||
+		!regexp.MustCompile(`(?i)^id +name +version +state +open +clock +file +started +last seen$`).MatchString(strings.TrimSpace(lines[0])) ||
+		!regexp.MustCompile(`^p_\S+ +\S+ +\S+ +running +3 +[+-]\d+ ms +[0-9a-f]{12} +\S+ +\S+$`).MatchString(strings.TrimSpace(lines[1])) {
+		t.Errorf("the table says (%v)\n%s", err, table)
+	}
 	if said := f.fails("replicas", "forget", list[0].ID, "-c", two.config); !strings.Contains(said, "stop it first") {
 		t.Errorf("forgetting one that runs says %q", said)
 	}
