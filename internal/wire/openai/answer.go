@@ -2,7 +2,10 @@
 
 package openai
 
-import "github.com/weirhq/weir/internal/call"
+import (
+	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/wire/scan"
+)
 
 // Whole reads a complete answer: its usage, the bytes of its output over all
 // choices, the tier that was served. One that breaks off, or is broken, shows
@@ -10,7 +13,7 @@ import "github.com/weirhq/weir/internal/call"
 // context (USE-1); below 1 means 10^9.
 func (Chat) Whole(body []byte, maxTokens int64) call.Observed {
 	var total tally
-	r, ok := readChat(body, tokenLimit(maxTokens), &total.report, nil)
+	r, ok := readChat(body, scan.CountLimit(maxTokens), &total.report, nil)
 	if !ok {
 		// It broke off, or is broken: what arrived of the output is charged (RES-4).
 		return call.Observed{OutputBytes: r.outputBytes, OutputSeen: r.output}
@@ -18,13 +21,6 @@ func (Chat) Whole(body []byte, maxTokens int64) call.Observed {
 	total.take(&r)
 	total.finished = r.choices > 0 && !r.failed
 	return total.observed()
-}
-
-func tokenLimit(maxTokens int64) int64 {
-	if maxTokens < 1 || maxTokens > 1000*defaultMaxTokens {
-		return defaultMaxTokens
-	}
-	return maxTokens
 }
 
 // tally is what the answer so far amounts to.
@@ -89,7 +85,7 @@ type reading struct {
 	stopped     bool // a choice has a finish_reason
 	failed      bool // an error stands in it
 	usage       bool // usage is there and not null
-	removal     []span
+	removal     []scan.Span
 }
 
 // readChat reads an answer or chunk of chat completions. before is the usage
@@ -97,101 +93,101 @@ type reading struct {
 // false when text is no JSON object; then nothing of it counts but the output of
 // a whole answer up to there. Output that stands beside an error is the error's
 // text, which is never output (RES-4).
-func readChat(text []byte, limit int64, before *report, spans []span) (r reading, ok bool) {
-	s := scanner{b: text}
+func readChat(text []byte, limit int64, before *report, spans []scan.Span) (r reading, ok bool) {
+	s := scan.New(text)
 	r.report = *before
-	cut := cutter{spans: spans[:0]}
-	s.object(func(key []byte) {
-		at := s.keyAt
-		cut.enter(at)
+	cut := scan.Cutter{Spans: spans[:0]}
+	s.Object(func(key []byte) {
+		at := s.KeyAt()
+		cut.Enter(at)
 		switch string(key) {
 		case "model":
-			r.model = stringOrSkip(&s)
+			r.model = s.StringOrSkip()
 		case "service_tier":
-			r.tier = stringOrSkip(&s)
+			r.tier = s.StringOrSkip()
 		case "choices":
-			s.arrayOrSkip(func() { r.choice(&s) })
+			s.ArrayOrSkip(func() { r.choice(&s) })
 		case "usage":
-			r.usage = s.peek() != 'n' || r.usage
+			r.usage = s.Peek() != 'n' || r.usage
 			r.report.read(&s, limit)
 		case "x_groq":
 			r.groq(&s, limit)
 		case "error":
 			r.failure(&s)
 		case "object":
-			r.failed = string(stringOrSkip(&s)) == "error" || r.failed
+			r.failed = string(s.StringOrSkip()) == "error" || r.failed
 		default:
-			s.skip()
+			s.Skip()
 		}
-		cut.leave(at, s.i, string(key) == "usage")
+		cut.Leave(at, s.At(), string(key) == "usage")
 	})
-	s.end()
-	r.removal = cut.spans
+	s.End()
+	r.removal = cut.Spans
 	if r.failed {
 		r.outputBytes, r.output = 0, false
 	}
-	return r, s.err == nil
+	return r, s.Err == nil
 }
 
 // groq reads Groq's own member, which has the usage whether it was asked or not.
-func (r *reading) groq(s *scanner, limit int64) {
-	s.objectOrSkip(func(key []byte) {
+func (r *reading) groq(s *scan.Scanner, limit int64) {
+	s.ObjectOrSkip(func(key []byte) {
 		if string(key) == "usage" {
 			r.report.read(s, limit)
 		} else {
-			s.skip()
+			s.Skip()
 		}
 	})
 }
 
-func (r *reading) failure(s *scanner) {
-	if !s.null() {
+func (r *reading) failure(s *scan.Scanner) {
+	if !s.Null() {
 		r.failed = true
-		s.skip()
+		s.Skip()
 	}
 }
 
-func (r *reading) choice(s *scanner) {
+func (r *reading) choice(s *scan.Scanner) {
 	r.choices++
-	s.objectOrSkip(func(key []byte) {
+	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "message", "delta":
 			r.message(s)
 		case "finish_reason":
-			if !s.null() {
+			if !s.Null() {
 				r.stopped = true
-				s.skip()
+				s.Skip()
 			}
 		case "error":
 			r.failure(s)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
 }
 
 // message reads the output in a message or delta. Visible reasoning goes by two
 // names, and servers that send both send the same text twice.
-func (r *reading) message(s *scanner) {
+func (r *reading) message(s *scan.Scanner) {
 	var reasoning, reasoningContent int64
-	s.objectOrSkip(func(key []byte) {
+	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "content", "refusal":
-			r.wrote(writing(s))
+			r.wrote(s.Writing())
 		case "reasoning":
-			reasoning = writing(s)
+			reasoning = s.Writing()
 		case "reasoning_content":
-			reasoningContent = writing(s)
+			reasoningContent = s.Writing()
 		case "tool_calls":
-			s.arrayOrSkip(func() { r.toolCall(s) })
+			s.ArrayOrSkip(func() { r.toolCall(s) })
 		case "function_call":
 			r.function(s)
 		case "audio":
 			r.audio(s)
 		case "images":
-			s.arrayOrSkip(func() { r.output = true; s.skip() })
+			s.ArrayOrSkip(func() { r.output = true; s.Skip() })
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
 	r.wrote(max(reasoning, reasoningContent))
@@ -202,103 +198,38 @@ func (r *reading) wrote(bytes int64) {
 	r.output = r.output || bytes > 0
 }
 
-func (r *reading) toolCall(s *scanner) {
-	s.objectOrSkip(func(key []byte) {
+func (r *reading) toolCall(s *scan.Scanner) {
+	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "function", "custom":
 			r.function(s)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
 }
 
-func (r *reading) function(s *scanner) {
-	s.objectOrSkip(func(key []byte) {
+func (r *reading) function(s *scan.Scanner) {
+	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "name", "arguments", "input":
-			r.wrote(s.text())
+			r.wrote(s.Text())
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
 }
 
 // audio reads spoken output: its transcript is the text of it.
-func (r *reading) audio(s *scanner) {
-	s.objectOrSkip(func(key []byte) {
+func (r *reading) audio(s *scan.Scanner) {
+	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "transcript":
-			r.wrote(s.text())
+			r.wrote(s.Text())
 		case "data":
-			r.output = s.text() > 0 || r.output
+			r.output = s.Text() > 0 || r.output
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
-}
-
-// writing is the size of the text in a string, or of all strings in a list of
-// parts but for their types.
-func writing(s *scanner) (size int64) {
-	switch s.peek() {
-	case '"':
-		_, size = s.str()
-	case '[':
-		s.array(func() { size += writing(s) })
-	case '{':
-		s.object(func(key []byte) {
-			if string(key) == "type" {
-				s.skip()
-			} else {
-				size += writing(s)
-			}
-		})
-	default:
-		s.skip()
-	}
-	return size
-}
-
-// stringOrSkip reads a string, and anything else as none.
-func stringOrSkip(s *scanner) []byte {
-	if s.peek() != '"' {
-		s.skip()
-		return nil
-	}
-	raw, _ := s.str()
-	return unquote(raw)
-}
-
-// span is a range of bytes.
-type span struct{ start, end int }
-
-// cutter finds what to cut out of an object's text so that it reads as if
-// members had never been there: each with the comma before it, or, when nothing
-// that stays stands before it, with the comma behind.
-type cutter struct {
-	spans []span
-	last  int  // where the previous member ended
-	kept  bool // a member that stays has passed
-	open  bool // the last span reaches to the next key
-}
-
-func (c *cutter) enter(keyAt int) {
-	if c.open {
-		c.spans[len(c.spans)-1].end = keyAt
-		c.open = false
-	}
-}
-
-func (c *cutter) leave(keyAt, end int, remove bool) {
-	switch {
-	case !remove:
-		c.kept = true
-	case c.kept:
-		c.spans = append(c.spans, span{c.last, end})
-	default:
-		c.spans = append(c.spans, span{keyAt, end})
-		c.open = true
-	}
-	c.last = end
 }

@@ -2,43 +2,47 @@
 
 package openai
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/weirhq/weir/internal/wire/scan"
+)
 
 // The measure of a prompt leans to counting: what is not known to be unread
 // counts as text, so that no spelling of a member hides text from the estimate.
 // Repeated members inside a message count each.
 
-func (d *chatDecoder) messages() {
-	if d.peek() != '[' {
-		d.wrongType("messages", "an array of objects")
+func (d chatDecoder) messages() {
+	if d.Peek() != '[' {
+		d.WrongType("messages", "an array of objects")
 		return
 	}
-	d.array(func() {
-		if d.peek() != '{' {
-			d.wrongType("messages", "an array of objects")
+	d.Array(func() {
+		if d.Peek() != '{' {
+			d.WrongType("messages", "an array of objects")
 			return
 		}
-		d.call.Prompt.Messages++
+		d.Call.Prompt.Messages++
 		role := false
-		d.object(func(key []byte) { role = d.messageMember(key) || role })
-		if d.err == nil && !role {
-			d.refuse("messages.role", "each message has a role")
+		d.Object(func(key []byte) { role = d.messageMember(key) || role })
+		if d.Err == nil && !role {
+			d.Refuse("messages.role", "each message has a role")
 		}
 	})
 }
 
 // messageMember reads a member of a message and says whether it was the role.
-func (d *chatDecoder) messageMember(key []byte) (role bool) {
+func (d chatDecoder) messageMember(key []byte) (role bool) {
 	switch string(key) {
 	case "role":
-		if d.peek() != '"' {
-			d.wrongType("messages.role", "a string")
+		if d.Peek() != '"' {
+			d.WrongType("messages.role", "a string")
 		} else {
-			d.skip()
+			d.Skip()
 		}
 		return true
 	case "tool_call_id", "id":
-		d.skip()
+		d.Skip()
 	case "content":
 		d.content()
 	case "tool_calls":
@@ -46,109 +50,85 @@ func (d *chatDecoder) messageMember(key []byte) (role bool) {
 	case "audio":
 		d.kept("id")
 	default:
-		d.count(d.text())
+		d.Count(d.Text())
 	}
 	return false
 }
 
-func (d *chatDecoder) count(bytes int64) { d.call.Prompt.TextBytes += bytes }
-
 // content reads a message's content: a string, or parts.
-func (d *chatDecoder) content() {
-	if d.peek() != '[' {
-		d.count(d.text())
+func (d chatDecoder) content() {
+	if d.Peek() != '[' {
+		d.Count(d.Text())
 		return
 	}
-	d.array(func() {
-		if d.peek() == '{' {
-			d.object(d.part)
+	d.Array(func() {
+		if d.Peek() == '{' {
+			d.Object(d.part)
 		} else {
-			d.count(d.text())
+			d.Count(d.Text())
 		}
 	})
 }
 
 // part reads a member of a content part. An image is an image, whether it is
 // named by an address or carried as base64.
-func (d *chatDecoder) part(key []byte) {
+func (d chatDecoder) part(key []byte) {
 	switch string(key) {
 	case "type":
-		d.skip()
+		d.Skip()
 	case "image_url":
-		d.call.Prompt.Images++
-		d.skip()
+		d.Call.Prompt.Images++
+		d.Skip()
 	case "input_audio":
-		d.objectOrSkip(func(key []byte) {
+		d.ObjectOrSkip(func(key []byte) {
 			if string(key) == "data" {
-				d.count(d.base64())
+				d.Count(d.Base64())
 			} else {
-				d.skip()
+				d.Skip()
 			}
 		})
 	case "file":
 		d.kept("file_id")
 	default:
-		d.count(d.text())
+		d.Count(d.Text())
 	}
 }
 
 // kept reads an object that carries data or names, under idKey, something that
 // the provider keeps (DIS-8).
-func (d *chatDecoder) kept(idKey string) {
-	if d.peek() != '{' {
-		d.count(d.text())
+func (d chatDecoder) kept(idKey string) {
+	if d.Peek() != '{' {
+		d.Count(d.Text())
 		return
 	}
-	d.object(func(key []byte) {
+	d.Object(func(key []byte) {
 		switch {
-		case bytes.EqualFold(key, []byte(idKey)) && d.peek() == '"':
-			raw, _ := d.str()
-			d.call.StateIDs = append(d.call.StateIDs, string(unquote(raw)))
-			d.call.Prompt.Unseen = true
+		case bytes.EqualFold(key, []byte(idKey)) && d.Peek() == '"':
+			raw, _ := d.String()
+			d.State(string(scan.Unquote(raw)))
 		case string(key) == "file_data":
-			d.count(d.base64())
+			d.Count(d.Base64())
 		default:
-			d.count(d.text())
+			d.Count(d.Text())
 		}
 	})
 }
 
-// base64 reads base64, bare or as a data URL, and returns the size of what it
-// encodes. A file by address is input that the gateway cannot see (EST-4).
-func (d *chatDecoder) base64() int64 {
-	if d.peek() != '"' {
-		return d.text()
-	}
-	raw, size := d.str()
-	if bytes.HasPrefix(raw, []byte("http")) && bytes.Contains(raw[:min(len(raw), 8)], []byte(":")) {
-		d.call.Prompt.Unseen = true
-		return size
-	}
-	if bytes.HasPrefix(raw, []byte("data:")) {
-		comma := bytes.IndexByte(raw, ',')
-		if comma < 0 || !bytes.HasSuffix(raw[:comma], []byte(";base64")) {
-			return size
-		}
-		size -= int64(comma) + 1
-	}
-	return size/4*3 + size%4
-}
-
-func (d *chatDecoder) toolCalls() {
-	if d.peek() != '[' {
-		d.count(d.text())
+func (d chatDecoder) toolCalls() {
+	if d.Peek() != '[' {
+		d.Count(d.Text())
 		return
 	}
-	d.array(d.definition)
+	d.Array(d.definition)
 }
 
-func (d *chatDecoder) tools(name string) {
-	if d.peek() != '[' {
-		d.wrongType(name, "an array")
+func (d chatDecoder) tools(name string) {
+	if d.Peek() != '[' {
+		d.WrongType(name, "an array")
 		return
 	}
-	d.array(func() {
-		d.call.Prompt.Tools++
+	d.Array(func() {
+		d.Call.Prompt.Tools++
 		d.definition()
 	})
 }
@@ -156,51 +136,51 @@ func (d *chatDecoder) tools(name string) {
 // definition reads a tool, a tool call or a response format: names,
 // descriptions, arguments, and schemas as compact JSON. What wraps them is not
 // read by the model.
-func (d *chatDecoder) definition() {
-	if d.peek() != '{' {
-		d.count(d.text())
+func (d chatDecoder) definition() {
+	if d.Peek() != '{' {
+		d.Count(d.Text())
 		return
 	}
-	d.object(func(key []byte) {
+	d.Object(func(key []byte) {
 		switch string(key) {
 		case "type", "id", "index", "strict":
-			d.skip()
+			d.Skip()
 		case "function", "custom", "json_schema":
 			d.definitionBody()
 		default:
-			d.count(d.text())
+			d.Count(d.Text())
 		}
 	})
 }
 
-func (d *chatDecoder) definitionBody() {
-	if d.peek() != '{' {
-		d.count(d.text())
+func (d chatDecoder) definitionBody() {
+	if d.Peek() != '{' {
+		d.Count(d.Text())
 		return
 	}
-	d.object(func(key []byte) {
+	d.Object(func(key []byte) {
 		if string(key) == "strict" {
-			d.skip()
+			d.Skip()
 		} else {
-			d.count(d.text())
+			d.Count(d.Text())
 		}
 	})
 }
 
 // prediction reads predicted output, which has the shape of a content.
-func (d *chatDecoder) prediction() {
-	if d.peek() != '{' {
-		d.wrongType("prediction", "an object")
+func (d chatDecoder) prediction() {
+	if d.Peek() != '{' {
+		d.WrongType("prediction", "an object")
 		return
 	}
-	d.object(func(key []byte) {
+	d.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
-			d.skip()
+			d.Skip()
 		case "content":
 			d.content()
 		default:
-			d.count(d.text())
+			d.Count(d.Text())
 		}
 	})
 }

@@ -3,15 +3,9 @@
 package openai
 
 import (
-	"bytes"
-	"slices"
-	"strconv"
-
 	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/wire/scan"
 )
-
-// defaultMaxTokens bounds a reported count when the caller knows no context.
-const defaultMaxTokens = 1_000_000_000
 
 // field is one figure of a usage object.
 type field uint8
@@ -33,35 +27,26 @@ const (
 	fieldCount
 )
 
-type state uint8
-
-const (
-	absent state = iota
-	given
-	unfit // negative, not whole, no number, or beyond the bound
-)
-
 // report is the usage as the provider spells it. Counts are cumulative: the
 // last value of each figure stands, and one left out or null changes nothing
 // (USE-1).
 type report struct {
-	seen  bool
-	count [fieldCount]int64
-	state [fieldCount]state
+	seen    bool
+	figures [fieldCount]scan.Figure
 }
 
 // read takes in a usage object; limit bounds each count.
-func (r *report) read(s *scanner, limit int64) {
-	if s.null() {
+func (r *report) read(s *scan.Scanner, limit int64) {
+	if s.Null() {
 		return
 	}
 	r.seen = true
-	if s.peek() != '{' {
-		s.skip()
-		r.state[promptTokens] = unfit
+	if s.Peek() != '{' {
+		s.Skip()
+		r.figures[promptTokens].Spoil()
 		return
 	}
-	s.object(func(key []byte) {
+	s.Object(func(key []byte) {
 		switch string(key) {
 		case "prompt_tokens":
 			r.set(promptTokens, s, limit)
@@ -76,36 +61,36 @@ func (r *report) read(s *scanner, limit int64) {
 		case "completion_tokens_details":
 			r.details(s, limit, completionDetail, completionTokens)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	})
 }
 
 // details reads an object of parts, whose names name resolves; anything else
 // than an object makes the figure that they belong to unfit.
-func (r *report) details(s *scanner, limit int64, name func(key []byte) (field, bool), of field) {
-	switch s.peek() {
+func (r *report) details(s *scan.Scanner, limit int64, name func(key []byte) (field, bool), of field) {
+	switch s.Peek() {
 	case 'n':
-		s.literal()
+		s.Literal()
 	case '{':
-		s.object(func(key []byte) {
+		s.Object(func(key []byte) {
 			if string(key) == "cached_tokens_details" {
-				s.objectOrSkip(func(key []byte) {
+				s.ObjectOrSkip(func(key []byte) {
 					if string(key) == "audio_tokens" {
 						r.set(cachedAudio, s, limit)
 					} else {
-						s.skip()
+						s.Skip()
 					}
 				})
 			} else if f, ok := name(key); ok {
 				r.set(f, s, limit)
 			} else {
-				s.skip()
+				s.Skip()
 			}
 		})
 	default:
-		s.skip()
-		r.state[of] = unfit
+		s.Skip()
+		r.figures[of].Spoil()
 	}
 }
 
@@ -137,46 +122,22 @@ func completionDetail(key []byte) (field, bool) {
 	return 0, false
 }
 
-func (r *report) set(f field, s *scanner, limit int64) {
-	c := s.peek()
-	if c == 'n' {
-		s.literal()
-		return
-	}
-	if c != '-' && (c < '0' || c > '9') {
-		s.skip()
-		r.state[f] = unfit
-		return
-	}
-	n, ok := whole(s.number())
-	if r.state[f] = unfit; ok && n >= 0 && n <= limit {
-		r.state[f], r.count[f] = given, n
-	}
-}
-
-// whole is a number's value when it is a whole one; 12.0 is, 12.5 and 1e3 are
-// not.
-func whole(spelling []byte) (int64, bool) {
-	if point := bytes.IndexByte(spelling, '.'); point >= 0 && len(bytes.Trim(spelling[point+1:], "0")) == 0 {
-		spelling = spelling[:point]
-	}
-	n, err := strconv.ParseInt(string(spelling), 10, 64)
-	return n, err == nil
-}
+func (r *report) set(f field, s *scan.Scanner, limit int64) { r.figures[f].Read(s, limit) }
 
 // get is a figure and 0 when it is absent.
-func (r *report) get(f field) int64 {
-	if r.state[f] != given {
-		return 0
-	}
-	return r.count[f]
-}
+func (r *report) get(f field) int64 { return r.figures[f].Value() }
+
+func (r *report) given(f field) bool { return r.figures[f].Given() }
 
 // fit says whether the report can be charged: no figure unfit, and both totals
 // there (USE-1).
 func (r *report) fit() bool {
-	return !slices.Contains(r.state[:], unfit) &&
-		r.state[promptTokens] == given && r.state[completionTokens] == given
+	for i := range r.figures {
+		if r.figures[i].Unfit() {
+			return false
+		}
+	}
+	return r.given(promptTokens) && r.given(completionTokens)
 }
 
 // usage normalises a fit report to disjoint parts. consistent is false when its
@@ -200,7 +161,7 @@ func (r *report) input(u *call.Usage) (consistent bool) {
 	consistent = one && two && cached <= total && write <= total && audio <= total && image <= total
 
 	both := r.get(cachedAudio)
-	if r.state[cachedAudio] != given {
+	if !r.given(cachedAudio) {
 		both = max(0, cached+write+audio+image-total)
 		both = min(both, cached, audio)
 	} else if both > min(cached, audio) {
@@ -220,7 +181,7 @@ func (r *report) input(u *call.Usage) (consistent bool) {
 // either is the larger of two names for one figure; they agree unless both are
 // given and differ.
 func (r *report) either(a, b field) (n int64, agree bool) {
-	agree = r.state[a] != given || r.state[b] != given || r.count[a] == r.count[b]
+	agree = !r.given(a) || !r.given(b) || r.get(a) == r.get(b)
 	return max(r.get(a), r.get(b)), agree
 }
 
@@ -230,7 +191,7 @@ func (r *report) either(a, b field) (n int64, agree bool) {
 func (r *report) output(u *call.Usage) (consistent bool) {
 	completion, prompt := r.get(completionTokens), max(r.get(promptTokens), u.InputTotal())
 	consistent = true
-	if r.state[totalTokens] == given {
+	if r.given(totalTokens) {
 		total := r.get(totalTokens)
 		consistent = total == r.get(promptTokens)+completion
 		completion += max(0, total-prompt-completion)

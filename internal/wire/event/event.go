@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package openai
+package event
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/weirhq/weir/internal/wire/scan"
+)
 
 // splitter finds where server-sent events end, byte by byte, so that it does
 // not matter how the network cut the stream. A line ends with LF, CR or CRLF; an
@@ -46,19 +50,26 @@ func (s *splitter) orphan(c byte) bool {
 // piece says that the data of an event from at on stands in it from origin on.
 type piece struct{ at, origin int }
 
-// event is one server-sent event.
-type event struct {
-	name []byte
-	data []byte // the data lines, joined by LF
-	has  bool   // there is a data line; without one it is a comment or a ping
+// Event is one event of a stream. It is valid until the next one is read.
+type Event struct {
+	// Raw is all of it as it came, its end included.
+	Raw []byte
+	// Name is the event's field, empty when it has none.
+	Name []byte
+	// Data is the data lines, joined by LF.
+	Data []byte
+	// Has says that there is a data line; without one it is a comment.
+	Has bool
+	// Ping is for whoever reads it to set: it only keeps the connection alive.
+	Ping bool
 	// pieces map offsets in data to offsets in the event's bytes, in order.
 	pieces []piece
 }
 
 // parse reads raw into e, reusing its pieces; joined is a buffer for data that
 // stands on several lines. The buffer is returned for the next time.
-func (e *event) parse(raw, joined []byte) []byte {
-	*e = event{pieces: e.pieces[:0]}
+func (e *Event) parse(raw, joined []byte) []byte {
+	*e = Event{Raw: raw, pieces: e.pieces[:0]}
 	at := 0
 	if bytes.HasPrefix(raw, []byte("\xEF\xBB\xBF")) {
 		at = 3
@@ -75,7 +86,7 @@ func (e *event) parse(raw, joined []byte) []byte {
 		}
 		switch string(name) {
 		case "event":
-			e.name = value
+			e.Name = value
 		case "data":
 			joined = e.line(value, origin, joined)
 		}
@@ -84,23 +95,23 @@ func (e *event) parse(raw, joined []byte) []byte {
 	return joined
 }
 
-func (e *event) line(value []byte, origin int, joined []byte) []byte {
+func (e *Event) line(value []byte, origin int, joined []byte) []byte {
 	switch {
-	case !e.has:
-		e.has, e.data = true, value
+	case !e.Has:
+		e.Has, e.Data = true, value
 	case len(e.pieces) == 1:
-		joined = append(append(append(joined[:0], e.data...), '\n'), value...)
-		e.data = joined
+		joined = append(append(append(joined[:0], e.Data...), '\n'), value...)
+		e.Data = joined
 	default:
 		joined = append(append(joined, '\n'), value...)
-		e.data = joined
+		e.Data = joined
 	}
-	e.pieces = append(e.pieces, piece{len(e.data) - len(value), origin})
+	e.pieces = append(e.pieces, piece{len(e.Data) - len(value), origin})
 	return joined
 }
 
 // origin is where the byte of data at offset stands in the event.
-func (e *event) origin(offset int) int {
+func (e *Event) origin(offset int) int {
 	i := len(e.pieces) - 1
 	for i > 0 && e.pieces[i].at > offset {
 		i--
@@ -108,13 +119,19 @@ func (e *event) origin(offset int) int {
 	return e.pieces[i].origin + offset - e.pieces[i].at
 }
 
-// without appends raw to dst, leaving out spans of e's data. A span over
+// Torn says that the event has no end: the stream broke off in it.
+func (e *Event) Torn() bool {
+	last := e.Raw[len(e.Raw)-1]
+	return last != '\n' && last != '\r'
+}
+
+// Without appends the event to dst, leaving out spans of its data. A span over
 // several lines takes the line breaks between along.
-func (e *event) without(dst, raw []byte, spans []span) []byte {
+func (e *Event) Without(dst []byte, spans []scan.Span) []byte {
 	from := 0
 	for _, s := range spans {
-		dst = append(dst, raw[from:e.origin(s.start)]...)
-		from = e.origin(s.end-1) + 1
+		dst = append(dst, e.Raw[from:e.origin(s.Start)]...)
+		from = e.origin(s.End-1) + 1
 	}
-	return append(dst, raw[from:]...)
+	return append(dst, e.Raw[from:]...)
 }
