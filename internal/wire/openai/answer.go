@@ -4,7 +4,7 @@ package openai
 
 import (
 	"github.com/weirhq/weir/internal/call"
-	"github.com/weirhq/weir/internal/wire/scan"
+	"github.com/weirhq/weir/internal/wire"
 )
 
 // Whole reads a complete answer: its usage, the bytes of its output over all
@@ -13,7 +13,7 @@ import (
 // context (USE-1); below 1 means 10^9.
 func (Chat) Whole(body []byte, maxTokens int64) call.Observed {
 	var total tally
-	r, ok := readChat(body, scan.CountLimit(maxTokens), &total.report, nil)
+	r, ok := readChat(body, wire.CountLimit(maxTokens), &total.report, nil)
 	if !ok {
 		// It broke off, or is broken: what arrived of the output is charged (RES-4).
 		return call.Observed{OutputBytes: r.outputBytes, OutputSeen: r.output}
@@ -85,7 +85,7 @@ type reading struct {
 	stopped     bool // a choice has a finish_reason
 	failed      bool // an error stands in it
 	usage       bool // usage is there and not null
-	removal     []scan.Span
+	removal     []wire.Span
 }
 
 // readChat reads an answer or chunk of chat completions. before is the usage
@@ -93,10 +93,10 @@ type reading struct {
 // false when text is no JSON object; then nothing of it counts but the output of
 // a whole answer up to there. Output that stands beside an error is the error's
 // text, which is never output (RES-4).
-func readChat(text []byte, limit int64, before *report, spans []scan.Span) (r reading, ok bool) {
-	s := scan.New(text)
+func readChat(text []byte, limit int64, before *report, spans []wire.Span) (r reading, ok bool) {
+	s := wire.NewScanner(text)
 	r.report = *before
-	cut := scan.Cutter{Spans: spans[:0]}
+	cut := wire.Cutter{Spans: spans[:0]}
 	s.Object(func(key []byte) {
 		at := s.KeyAt()
 		cut.Enter(at)
@@ -130,7 +130,7 @@ func readChat(text []byte, limit int64, before *report, spans []scan.Span) (r re
 }
 
 // groq reads Groq's own member, which has the usage whether it was asked or not.
-func (r *reading) groq(s *scan.Scanner, limit int64) {
+func (r *reading) groq(s *wire.Scanner, limit int64) {
 	s.ObjectOrSkip(func(key []byte) {
 		if string(key) == "usage" {
 			r.report.read(s, limit)
@@ -140,14 +140,14 @@ func (r *reading) groq(s *scan.Scanner, limit int64) {
 	})
 }
 
-func (r *reading) failure(s *scan.Scanner) {
+func (r *reading) failure(s *wire.Scanner) {
 	if !s.Null() {
 		r.failed = true
 		s.Skip()
 	}
 }
 
-func (r *reading) choice(s *scan.Scanner) {
+func (r *reading) choice(s *wire.Scanner) {
 	r.choices++
 	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
@@ -168,7 +168,7 @@ func (r *reading) choice(s *scan.Scanner) {
 
 // message reads the output in a message or delta. Visible reasoning goes by two
 // names, and servers that send both send the same text twice.
-func (r *reading) message(s *scan.Scanner) {
+func (r *reading) message(s *wire.Scanner) {
 	var reasoning, reasoningContent int64
 	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
@@ -198,7 +198,7 @@ func (r *reading) wrote(bytes int64) {
 	r.output = r.output || bytes > 0
 }
 
-func (r *reading) toolCall(s *scan.Scanner) {
+func (r *reading) toolCall(s *wire.Scanner) {
 	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "function", "custom":
@@ -209,7 +209,7 @@ func (r *reading) toolCall(s *scan.Scanner) {
 	})
 }
 
-func (r *reading) function(s *scan.Scanner) {
+func (r *reading) function(s *wire.Scanner) {
 	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "name", "arguments", "input":
@@ -221,7 +221,7 @@ func (r *reading) function(s *scan.Scanner) {
 }
 
 // audio reads spoken output: its transcript is the text of it.
-func (r *reading) audio(s *scan.Scanner) {
+func (r *reading) audio(s *wire.Scanner) {
 	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
 		case "transcript":

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/wire/body"
+	"github.com/weirhq/weir/internal/wire"
 )
 
 // Chat is the door POST /v1/chat/completions. It has no state.
@@ -15,14 +15,14 @@ type Chat struct{}
 
 // chatRules: servers of this protocol have members of their own that reach the
 // model ("documents", "chat_template").
-var chatRules = body.Rules{
+var chatRules = wire.Rules{
 	Decides: []string{
 		"model", "messages", "tools", "functions", "response_format", "prediction",
 		"max_tokens", "max_completion_tokens", "n", "best_of",
 		"stream", "stream_options", "service_tier", "user", "metadata",
 	},
 	Required: []string{"model", "messages"},
-	Refused:  body.Refused(),
+	Refused:  wire.RefusedMembers(),
 	Unread: []string{
 		"audio", "frequency_penalty", "function_call", "logit_bias", "logprobs", "modalities",
 		"parallel_tool_calls", "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning",
@@ -38,7 +38,7 @@ var chatRules = body.Rules{
 // clamps both. Audio and files in the body count as text of their decoded size:
 // no codec or format in use gives more than a token for three of its bytes.
 func (Chat) Decode(text []byte) (*call.Call, *fault.Fault) {
-	d := chatDecoder{body.New(call.OpenAIChat, text)}
+	d := chatDecoder{wire.NewDecoder(call.OpenAIChat, text)}
 	return d.Decode(&chatRules, d.decide, func() {
 		if d.Call.Model == "" {
 			d.Refuse("model", "model is required")
@@ -49,7 +49,7 @@ func (Chat) Decode(text []byte) (*call.Call, *fault.Fault) {
 	})
 }
 
-type chatDecoder struct{ *body.Decoder }
+type chatDecoder struct{ *wire.Decoder }
 
 func (d chatDecoder) decide(name string) {
 	switch name {
@@ -66,7 +66,7 @@ func (d chatDecoder) decide(name string) {
 	case "max_tokens", "max_completion_tokens":
 		d.OutputBound(name)
 	case "n", "best_of":
-		d.Call.Completions = max(d.Call.Completions, d.Integer(name, 1, body.MaxCompletions))
+		d.Call.Completions = max(d.Call.Completions, d.Integer(name, 1, wire.MaxCompletions))
 	case "stream":
 		d.Call.Stream = d.Boolean(name)
 	case "stream_options":

@@ -5,7 +5,7 @@ package openai
 import (
 	"bytes"
 
-	"github.com/weirhq/weir/internal/wire/scan"
+	"github.com/weirhq/weir/internal/wire"
 )
 
 // The measure of a prompt leans to counting: what is not known to be unread
@@ -105,7 +105,7 @@ func (d chatDecoder) kept(idKey string) {
 		switch {
 		case bytes.EqualFold(key, []byte(idKey)) && d.Peek() == '"':
 			raw, _ := d.String()
-			d.State(string(scan.Unquote(raw)))
+			d.State(string(wire.Unquote(raw)))
 		case string(key) == "file_data":
 			d.Count(d.Base64())
 		default:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/weirhq/weir/internal/wire/scan"
+	"github.com/weirhq/weir/internal/wire"
 )
 
 // Rewrite is what the gateway changes in a request that Decode has accepted.
@@ -29,7 +29,7 @@ type Rewrite struct {
 // as it came and in its order. body is not modified, and returned itself when
 // there is nothing to change.
 func (Chat) Rewrite(body []byte, r Rewrite) ([]byte, error) {
-	w := rewriter{Scanner: scan.New(body), want: r}
+	w := rewriter{Scanner: wire.NewScanner(body), want: r}
 	if w.want.OutputField == "" {
 		w.want.OutputField = "max_tokens"
 	}
@@ -39,18 +39,18 @@ func (Chat) Rewrite(body []byte, r Rewrite) ([]byte, error) {
 		return nil, fmt.Errorf("rewrite the request: %w", w.Err)
 	}
 	w.add()
-	return scan.Apply(body, w.splices), nil
+	return wire.Apply(body, w.splices), nil
 }
 
 type rewriter struct {
-	scan.Scanner
+	wire.Scanner
 	want    Rewrite
-	splices []scan.Splice
+	splices []wire.Splice
 	tail    int // where the last member ends, 0 before the first
 
 	modelSeen, optionsSeen bool
 	boundSeen              bool
-	emptyBound             scan.Splice // a null where the bound may stand
+	emptyBound             wire.Splice // a null where the bound may stand
 }
 
 func (w *rewriter) member(key []byte) {
@@ -60,7 +60,7 @@ func (w *rewriter) member(key []byte) {
 	case name == "model" && w.want.Model != "":
 		w.Skip()
 		w.modelSeen = true
-		w.replace(start, scan.Quote(w.want.Model))
+		w.replace(start, wire.Quote(w.want.Model))
 	case w.want.OutputBound > 0 && (name == "max_tokens" || name == "max_completion_tokens" || name == w.want.OutputField):
 		w.bound(name, start)
 	case name == "stream_options" && w.want.AskStreamUsage:
@@ -73,14 +73,14 @@ func (w *rewriter) member(key []byte) {
 }
 
 func (w *rewriter) replace(start int, text string) {
-	w.splices = append(w.splices, scan.Replace(start, w.At(), text))
+	w.splices = append(w.splices, wire.Replace(start, w.At(), text))
 }
 
 func (w *rewriter) bound(name string, start int) {
 	bound := strconv.FormatInt(w.want.OutputBound, 10)
 	if w.Null() {
 		if name == w.want.OutputField {
-			w.emptyBound = scan.Replace(start, w.At(), bound)
+			w.emptyBound = wire.Replace(start, w.At(), bound)
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (w *rewriter) options(start int) {
 	case tail == 0:
 		w.replace(start, "{"+asked+"}")
 	default:
-		w.splices = append(w.splices, scan.Replace(tail, tail, ","+asked))
+		w.splices = append(w.splices, wire.Replace(tail, tail, ","+asked))
 	}
 }
 
@@ -130,19 +130,19 @@ func (w *rewriter) add() {
 	text := ""
 	put := func(member string) { text, comma = text+comma+member, "," }
 	if w.want.Model != "" && !w.modelSeen {
-		put(`"model":` + scan.Quote(w.want.Model))
+		put(`"model":` + wire.Quote(w.want.Model))
 	}
 	if w.want.OutputBound > 0 && !w.boundSeen {
 		if w.emptyBound.Text != "" {
 			w.splices = append(w.splices, w.emptyBound)
 		} else {
-			put(scan.Quote(w.want.OutputField) + ":" + strconv.FormatInt(w.want.OutputBound, 10))
+			put(wire.Quote(w.want.OutputField) + ":" + strconv.FormatInt(w.want.OutputBound, 10))
 		}
 	}
 	if w.want.AskStreamUsage && !w.optionsSeen {
 		put(`"stream_options":{"include_usage":true}`)
 	}
 	if text != "" {
-		w.splices = append(w.splices, scan.Replace(at, at, text))
+		w.splices = append(w.splices, wire.Replace(at, at, text))
 	}
 }

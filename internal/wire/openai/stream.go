@@ -6,8 +6,7 @@ import (
 	"bytes"
 
 	"github.com/weirhq/weir/internal/call"
-	"github.com/weirhq/weir/internal/wire/event"
-	"github.com/weirhq/weir/internal/wire/scan"
+	"github.com/weirhq/weir/internal/wire"
 )
 
 // StreamOptions say how a stream is read.
@@ -16,7 +15,7 @@ type StreamOptions struct {
 	// the gateway asked for usage (DIS-6): the usage-only chunk, and the usage
 	// member of every other chunk.
 	HideUsage bool
-	// MaxEventBytes bounds one event; below 1 means event.DefaultMaxBytes. It
+	// MaxEventBytes bounds one event; below 1 means wire.DefaultMaxEventBytes. It
 	// bounds the stream's memory as well.
 	MaxEventBytes int
 	// MaxTokens is the largest count to believe, ten times the model's context
@@ -27,17 +26,17 @@ type StreamOptions struct {
 // Stream reads a stream of chat completion chunks on its way to the client. It
 // is not safe for concurrent use.
 type Stream struct {
-	*event.Stream
+	*wire.Stream
 	options StreamOptions
 	tally   tally
-	spans   []scan.Span
+	spans   []wire.Span
 }
 
 // NewStream returns the decoder of one stream.
 func (Chat) NewStream(options StreamOptions) *Stream {
-	options.MaxTokens = scan.CountLimit(options.MaxTokens)
+	options.MaxTokens = wire.CountLimit(options.MaxTokens)
 	s := &Stream{options: options}
-	s.Stream = event.NewStream(options.MaxEventBytes, s.take)
+	s.Stream = wire.NewStream(options.MaxEventBytes, s.take)
 	return s
 }
 
@@ -54,7 +53,7 @@ func (s *Stream) Close(dst []byte) []byte {
 // Observed is what the events so far have shown.
 func (s *Stream) Observed() call.Observed { return s.tally.observed() }
 
-func (s *Stream) take(dst []byte, e *event.Event) []byte {
+func (s *Stream) take(dst []byte, e *wire.Event) []byte {
 	if bytes.Equal(bytes.TrimSpace(e.Data), []byte("[DONE]")) {
 		s.tally.finished = true
 		return append(dst, e.Raw...)
@@ -81,7 +80,7 @@ func (s *Stream) take(dst []byte, e *event.Event) []byte {
 // opaque appends an event that is no chunk. Only the torn rest of a stream
 // whose usage is hidden stays back: it may be the start of a usage chunk, and
 // no client reads an event that has no end.
-func (s *Stream) opaque(dst []byte, e *event.Event) []byte {
+func (s *Stream) opaque(dst []byte, e *wire.Event) []byte {
 	if s.options.HideUsage && e.Torn() {
 		return dst
 	}

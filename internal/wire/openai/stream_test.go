@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/call"
-	"github.com/weirhq/weir/internal/wire/event"
+	"github.com/weirhq/weir/internal/wire"
 	"github.com/weirhq/weir/internal/wire/openai"
 )
 
@@ -215,10 +215,10 @@ func TestAnEventLargerThanItsBoundEndsTheStream(t *testing.T) {
 		for rest := []byte(small + large + small); len(rest) > 0 && err == nil; rest = rest[min(step, len(rest)):] {
 			out, err = s.Feed(out, rest[:min(step, len(rest))])
 		}
-		if !errors.Is(err, event.ErrTooLarge) || string(out) != small {
+		if !errors.Is(err, wire.ErrEventTooLarge) || string(out) != small {
 			t.Errorf("step %d: forwarded %q, %v", step, out, err)
 		}
-		if out, err := s.Feed(nil, []byte(small)); len(out) > 0 || !errors.Is(err, event.ErrTooLarge) {
+		if out, err := s.Feed(nil, []byte(small)); len(out) > 0 || !errors.Is(err, wire.ErrEventTooLarge) {
 			t.Errorf("step %d: went on after the error: %q, %v", step, out, err)
 		}
 		if out := s.Close(nil); len(out) > 0 {

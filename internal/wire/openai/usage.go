@@ -4,7 +4,7 @@ package openai
 
 import (
 	"github.com/weirhq/weir/internal/call"
-	"github.com/weirhq/weir/internal/wire/scan"
+	"github.com/weirhq/weir/internal/wire"
 )
 
 // field is one figure of a usage object.
@@ -32,11 +32,11 @@ const (
 // (USE-1).
 type report struct {
 	seen    bool
-	figures [fieldCount]scan.Figure
+	figures [fieldCount]wire.Figure
 }
 
 // read takes in a usage object; limit bounds each count.
-func (r *report) read(s *scan.Scanner, limit int64) {
+func (r *report) read(s *wire.Scanner, limit int64) {
 	if s.Null() {
 		return
 	}
@@ -68,7 +68,7 @@ func (r *report) read(s *scan.Scanner, limit int64) {
 
 // details reads an object of parts, whose names name resolves; anything else
 // than an object makes the figure that they belong to unfit.
-func (r *report) details(s *scan.Scanner, limit int64, name func(key []byte) (field, bool), of field) {
+func (r *report) details(s *wire.Scanner, limit int64, name func(key []byte) (field, bool), of field) {
 	switch s.Peek() {
 	case 'n':
 		s.Literal()
@@ -122,7 +122,7 @@ func completionDetail(key []byte) (field, bool) {
 	return 0, false
 }
 
-func (r *report) set(f field, s *scan.Scanner, limit int64) { r.figures[f].Read(s, limit) }
+func (r *report) set(f field, s *wire.Scanner, limit int64) { r.figures[f].Read(s, limit) }
 
 // get is a figure and 0 when it is absent.
 func (r *report) get(f field) int64 { return r.figures[f].Value() }

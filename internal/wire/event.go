@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package event
+package wire
 
 import (
 	"bytes"
-
-	"github.com/weirhq/weir/internal/wire/scan"
 )
 
 // splitter finds where server-sent events end, byte by byte, so that it does
@@ -127,7 +125,7 @@ func (e *Event) Torn() bool {
 
 // Without appends the event to dst, leaving out spans of its data. A span over
 // several lines takes the line breaks between along.
-func (e *Event) Without(dst []byte, spans []scan.Span) []byte {
+func (e *Event) Without(dst []byte, spans []Span) []byte {
 	from := 0
 	for _, s := range spans {
 		dst = append(dst, e.Raw[from:e.origin(s.Start)]...)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scan reads JSON texts strictly and in place, and edits them without
-// touching what it does not name: what every wire protocol's adapter does with
-// requests, answers and events.
+// Package wire has what the adapters of all protocols share: a strict scanner
+// of JSON texts that edits them in place, requests read as strictly as ERR-5
+// wants it, and streams cut into whole events.
 //
-// It knows no protocol. It decodes nothing into values but strings and counts.
-package scan
+// It knows no protocol; those are in the packages below it.
+package wire
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ type Scanner struct {
 	Err error
 }
 
-// New starts at the beginning of text.
-func New(text []byte) Scanner { return Scanner{b: text} }
+// NewScanner starts at the beginning of text.
+func NewScanner(text []byte) Scanner { return Scanner{b: text} }
 
 // At is how many bytes have been read.
 func (s *Scanner) At() int { return s.i }

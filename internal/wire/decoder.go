@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package body reads requests as strictly as ERR-5 wants it, for the adapters
-// of all protocols: what is checked is what is sent.
-//
-// It knows no protocol. Which members decide something, and how their values are
-// read, is said by whoever decodes.
-package body
+package wire
 
 import (
 	"bytes"
@@ -17,7 +12,6 @@ import (
 
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/wire/scan"
 )
 
 const (
@@ -50,10 +44,12 @@ type Rules struct {
 	Unread []string
 }
 
-// Refused is what no protocol's request may bring: a provider that honours
+// RefusedMembers is what no protocol's request may bring: a provider that honours
 // "models" or "fallbacks" would answer with one that was neither allowed nor
 // priced.
-func Refused() []string { return []string{"api_base", "base_url", "api_key", "models", "fallbacks"} }
+func RefusedMembers() []string {
+	return []string{"api_base", "base_url", "api_key", "models", "fallbacks"}
+}
 
 // memberError is a member that is JSON but not the protocol's.
 type memberError struct{ param, what string }
@@ -62,13 +58,13 @@ func (e *memberError) Error() string { return e.what }
 
 // Decoder reads one request into Call.
 type Decoder struct {
-	scan.Scanner
+	Scanner
 	Call call.Call
 }
 
-// New begins a request that came in by a door.
-func New(door call.Door, text []byte) *Decoder {
-	return &Decoder{Scanner: scan.New(text), Call: call.Call{Door: door, OutputBound: call.NoBound, Completions: 1}}
+// NewDecoder begins a request that came in by a door.
+func NewDecoder(door call.Door, text []byte) *Decoder {
+	return &Decoder{Scanner: NewScanner(text), Call: call.Call{Door: door, OutputBound: call.NoBound, Completions: 1}}
 }
 
 // Decode reads the request's object by rules; decide is called for each member
@@ -234,7 +230,7 @@ func (d *Decoder) StringMember(name string) string {
 		return ""
 	}
 	raw, _ := d.String()
-	return string(scan.Unquote(raw))
+	return string(Unquote(raw))
 }
 
 // Boolean reads true or false.

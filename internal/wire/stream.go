@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event cuts a streamed answer into its events on the way to the
-// client, whatever pieces the network made of it, and hands on whole events.
-//
-// It knows no protocol: what an event says is for whoever takes it.
-package event
+package wire
 
 import "errors"
 
-// DefaultMaxBytes bounds one event of a stream when nobody says otherwise.
-const DefaultMaxBytes = 8 << 20
+// DefaultMaxEventBytes bounds one event of a stream when nobody says otherwise.
+const DefaultMaxEventBytes = 8 << 20
 
-// ErrTooLarge is what Feed returns when an event exceeds its bound.
-var ErrTooLarge = errors.New("an event of the stream is too large")
+// ErrEventTooLarge is what Feed returns when an event exceeds its bound.
+var ErrEventTooLarge = errors.New("an event of the stream is too large")
 
 // Take reads one event and appends to dst what the client gets of it: all,
 // some or nothing.
@@ -35,16 +31,16 @@ type Stream struct {
 }
 
 // NewStream begins a stream. maxBytes bounds one event, and with it the
-// stream's memory; below 1 means DefaultMaxBytes.
+// stream's memory; below 1 means DefaultMaxEventBytes.
 func NewStream(maxBytes int, take Take) *Stream {
 	if maxBytes < 1 {
-		maxBytes = DefaultMaxBytes
+		maxBytes = DefaultMaxEventBytes
 	}
 	return &Stream{take: take, max: maxBytes}
 }
 
 // Feed reads p, the provider's next bytes, and appends to dst what the client
-// gets of the events that are complete with them. The error is ErrTooLarge, and
+// gets of the events that are complete with them. The error is ErrEventTooLarge, and
 // stays; dst then has the events before.
 func (s *Stream) Feed(dst, p []byte) ([]byte, error) {
 	for len(p) > 0 && s.err == nil {
@@ -57,7 +53,7 @@ func (s *Stream) Feed(dst, p []byte) ([]byte, error) {
 		}
 		n, complete := s.splitter.next(p)
 		if len(s.partial)+n > s.max {
-			s.err, s.partial = ErrTooLarge, nil
+			s.err, s.partial = ErrEventTooLarge, nil
 			break
 		}
 		raw := p[:n]
