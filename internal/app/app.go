@@ -152,13 +152,13 @@ func (s *Server) build() {
 	})
 	s.core.metrics = metrics
 	s.transports = gateway.NewTransports()
-	var chat gateway.Protocol = openAIChat{}
+	doors := doors()
 	if wrap := s.options.hooks.chat; wrap != nil {
-		chat = wrap(chat)
+		doors[0].Protocol = wrap(doors[0].Protocol)
 	}
 	s.gateway = gateway.New(gateway.Options{
 		Clock: s.core.clock, Directory: s.core.directory, Teller: s.core.teller, Upstream: s.transports,
-		Observer: metrics, Log: s.log, Chat: chat, Process: s.core.process,
+		Observer: metrics, Log: s.log, Doors: doors, Process: s.core.process,
 		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
 		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.writeTimeout(),
 		Local: localLimit(s.file.Process.LocalRateLimit), Remarks: s.core.remarks,

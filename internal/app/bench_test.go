@@ -249,7 +249,7 @@ keys:
 	})
 	proxy := gateway.New(gateway.Options{
 		Clock: s.core.clock, Directory: s.core.directory, Teller: openTeller{}, Upstream: s.transports,
-		Observer: s.core.metrics, Log: observe.NewLog(io.Discard, "error"), Chat: openAIChat{}, Process: "p",
+		Observer: s.core.metrics, Log: observe.NewLog(io.Discard, "error"), Doors: doors(), Process: "p",
 	})
 	l, err := listen(b.Context(), "127.0.0.1:0", 100_000)
 	if err != nil {

@@ -139,10 +139,7 @@ keys:
 		if route.Governed {
 			continue
 		}
-		path := route.Path
-		if route.Prefix {
-			path += "m"
-		}
+		path := strings.ReplaceAll(route.Path, "{model}", "m")
 		for _, body := range []string{"", chatBody("m", "")} {
 			if a := w.do(context.Background(), route.Method, path, routesKey, body); a.err != nil || a.status != 200 {
 				t.Errorf("%s %s: %v (%v)", route.Method, path, a, a.err)

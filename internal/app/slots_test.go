@@ -273,11 +273,11 @@ type breaking struct {
 	whole, feed, decode bool
 }
 
-func (b breaking) Decode(body []byte) (*call.Call, *fault.Fault) {
+func (b breaking) Decode(r gateway.Request) (*call.Call, *fault.Fault) {
 	if b.decode {
 		panic("decode")
 	}
-	return b.Protocol.Decode(body)
+	return b.Protocol.Decode(r)
 }
 
 func (b breaking) Whole(body []byte, maxTokens int64) call.Observed {

@@ -168,7 +168,7 @@ func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := url.Parse(strings.TrimSuffix(u.provider.BaseURL, "/") + x.route.Upstream)
+	target, err := url.Parse(strings.TrimSuffix(u.provider.BaseURL, "/") + x.protocol.Path(x.call, x.planned.Model.Upstream))
 	if err != nil {
 		return nil, err
 	}

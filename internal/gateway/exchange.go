@@ -24,7 +24,7 @@ type exchange struct {
 	g        *Gateway
 	w        http.ResponseWriter
 	r        *http.Request
-	route    *Route
+	name     string // of a model, in the path
 	protocol Protocol
 	started  time.Time
 
@@ -51,8 +51,11 @@ type exchange struct {
 }
 
 // receive names the request and its answer's first headers (ERR-4).
-func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, route *Route) *exchange {
-	x := &exchange{g: g, w: w, r: r, route: route, protocol: g.Chat, started: time.Now()}
+func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, route *Route, name string) *exchange {
+	x := &exchange{g: g, w: w, r: r, name: name, started: time.Now()}
+	if x.protocol = route.protocol; x.protocol == nil {
+		x.protocol = g.protocolAt(r.URL)
+	}
 	x.id, x.clientID = g.name(w, r)
 	return x
 }
@@ -136,7 +139,9 @@ func (x *exchange) decode() (f *fault.Fault) {
 	if x.body, f = x.readBody(); f != nil {
 		return f
 	}
-	if x.call, f = x.protocol.Decode(x.body); f != nil {
+	if x.call, f = x.protocol.Decode(Request{
+		Body: x.body, Model: x.name, Query: x.r.URL.Query(), ContentType: x.r.Header.Get("Content-Type"),
+	}); f != nil {
 		return f
 	}
 	if len(x.call.StateIDs) > 0 {

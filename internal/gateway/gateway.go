@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -23,10 +24,12 @@ import (
 	"github.com/weirhq/weir/internal/tenant"
 )
 
-// Protocol is one wire protocol's side of a door.
+// Protocol is a wire protocol's side of one door.
 type Protocol interface {
 	// Decode reads what admission, routing and accounting need.
-	Decode(body []byte) (*call.Call, *fault.Fault)
+	Decode(r Request) (*call.Call, *fault.Fault)
+	// Path is where a provider serves this, after its base URL, query included.
+	Path(c *call.Call, model string) string
 	// Rewrite changes the named fields and leaves every other byte alone.
 	Rewrite(body []byte, r Rewrite) ([]byte, error)
 	// Whole reads the usage of a complete answer; counts above maxTokens are not
@@ -34,9 +37,26 @@ type Protocol interface {
 	Whole(body []byte, maxTokens int64) call.Observed
 	// NewStream starts reading a streamed answer.
 	NewStream(o StreamOptions) Stream
-	// Fault renders one of our faults; StreamFault one inside a started stream.
+	// Fault renders one of our faults.
 	Fault(f *fault.Fault, requestID string) (status int, contentType string, body []byte)
-	StreamFault(f *fault.Fault, requestID string) []byte
+}
+
+// Door is one governed endpoint: where it is and what is spoken there.
+type Door struct {
+	Name call.Door
+	// Path may have {model} in the place of a model's name.
+	Path     string
+	Protocol Protocol
+}
+
+// Request is what a door decodes.
+type Request struct {
+	Body []byte
+	// Model is the name in the path, empty at a door that has it in the body.
+	Model string
+	Query url.Values
+	// ContentType is the header's.
+	ContentType string
 }
 
 // Rewrite is what the gateway changes in a request; zero values change nothing.
@@ -53,6 +73,8 @@ type StreamOptions struct {
 	HideUsage     bool
 	MaxEventBytes int
 	MaxTokens     int64
+	// Call is the request that is answered.
+	Call *call.Call
 }
 
 // Stream follows one streamed answer.
@@ -65,6 +87,9 @@ type Stream interface {
 	Observed() call.Observed
 	// Events counts the events so far that are no pings.
 	Events() int64
+	// Fault is one of our faults as the events that end a stream which has started
+	// (ERR-6).
+	Fault(f *fault.Fault, requestID string) []byte
 }
 
 // Directory knows whose request it is.
@@ -103,7 +128,9 @@ type Options struct {
 	Upstream  Upstream
 	Observer  Observer
 	Log       *slog.Logger
-	Chat      Protocol
+	// Doors are the governed endpoints. The first one's protocol is spoken where
+	// no path says which.
+	Doors []Door
 	// Process names this process in reservations; HoldMicros is how long a
 	// reservation lives without renewal (WEIR_RESERVATION_HOLD).
 	Process    string
@@ -134,9 +161,11 @@ const (
 // Gateway serves the doors of SPEC section 9.
 type Gateway struct {
 	Options
-	routes  []Route
-	running *running
-	local   *localBucket // nil: none
+	routes []Route
+	// doorList is every door, for who has missed them all.
+	doorList string
+	running  *running
+	local    *localBucket // nil: none
 	// stop ends what running requests wait for.
 	base context.Context
 	stop context.CancelCauseFunc
@@ -163,5 +192,6 @@ func New(o Options) *Gateway {
 	g.base, g.stop = context.WithCancelCause(context.Background())
 	g.local = newLocalBucket(o.Local, o.Clock.Now())
 	g.routes = g.table()
+	g.doorList = g.doorNames()
 	return g
 }

@@ -16,7 +16,7 @@ import (
 // inform serves a route that reaches no provider: check 1 only, never refused
 // for money (SPEC section 9).
 func (g *Gateway) inform(w http.ResponseWriter, r *http.Request, answer func(x *exchange) (any, *fault.Fault)) {
-	x := g.receive(w, r, nil)
+	x := g.receive(w, r, &Route{}, "")
 	if !x.identify() {
 		return
 	}

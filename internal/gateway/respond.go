@@ -28,7 +28,7 @@ func (x *exchange) refuse(f *fault.Fault) {
 func (g *Gateway) refuseEarly(w http.ResponseWriter, r *http.Request, f *fault.Fault) {
 	id, _ := g.name(w, r)
 	g.Observer.Refused(f, "")
-	writeFault(w, g.Chat, f, id.String())
+	writeFault(w, g.protocolAt(r.URL), f, id.String())
 }
 
 // writeFault sets what ERR-2 and ERR-3 promise and writes the protocol's body.

@@ -5,6 +5,7 @@ package gateway
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/weirhq/weir/internal/call"
@@ -14,28 +15,33 @@ import (
 // Route is one row of the route table. Governed routes reach a provider, and
 // have no handler but serve: none can skip the checks (ORD-3).
 type Route struct {
-	Method, Path string
-	// Prefix: Path is followed by one name.
-	Prefix   bool
+	Method string
+	// Path may have {model} in the place of a name.
+	Path     string
 	Door     call.Door
 	Governed bool
-	// Upstream is the path after a provider's base URL.
-	Upstream string
+	protocol Protocol
 	handle   http.HandlerFunc
 }
 
+// place is where a path has a name.
+const place = "{model}"
+
 // table is every path that the data plane answers.
 func (g *Gateway) table() []Route {
-	return []Route{
-		{Method: http.MethodPost, Path: "/v1/chat/completions", Door: call.OpenAIChat, Governed: true, Upstream: "/chat/completions"},
+	var list []Route
+	for _, d := range g.Doors {
+		list = append(list, Route{Method: http.MethodPost, Path: d.Path, Door: d.Name, Governed: true, protocol: d.Protocol})
+	}
+	return append(list, []Route{
 		{Method: http.MethodGet, Path: "/v1/models", Door: call.OpenAIModels, handle: g.listModels},
-		{Method: http.MethodGet, Path: "/v1/models/", Prefix: true, Door: call.OpenAIModels, handle: g.showModel},
+		{Method: http.MethodGet, Path: "/v1/models/" + place, Door: call.OpenAIModels, handle: g.showModel},
 		{Method: http.MethodGet, Path: "/v1/key", Door: call.WeirKey, handle: g.showKey},
 		{Method: http.MethodGet, Path: "/healthz", handle: g.healthz},
 		{Method: http.MethodGet, Path: "/readyz", handle: g.readyz},
 		{Method: http.MethodHead, Path: "/", handle: g.root},
 		{Method: http.MethodGet, Path: "/", handle: g.root},
-	}
+	}...)
 }
 
 // Routes lists the route table, for the test that walks it and for the docs.
@@ -52,7 +58,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for i := range g.routes {
 		route := &g.routes[i]
-		if !route.matches(r.URL) {
+		name, ok := route.matches(r.URL)
+		if !ok {
 			continue
 		}
 		if route.Method != r.Method {
@@ -60,7 +67,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if route.Governed {
-			g.serve(w, r, route)
+			g.serve(w, r, route, name)
 		} else {
 			route.handle(w, r)
 		}
@@ -71,13 +78,47 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuseEarly(w, r, fault.New(fault.MethodNotAllowed, "%s does not answer to %s; use %s", r.URL.Path, r.Method, strings.Join(allowed, " or ")))
 		return
 	}
-	g.refuseEarly(w, r, fault.New(fault.NotFound, "there is no door at %s; the doors are /v1/chat/completions, /v1/models and /v1/key", r.URL.Path))
+	g.refuseEarly(w, r, fault.New(fault.NotFound, "there is no door at %s; the doors are %s", r.URL.Path, g.doorList))
 }
 
-func (route *Route) matches(u *url.URL) bool {
-	if !route.Prefix {
-		return u.Path == route.Path && u.RawPath == ""
+// matches tells whether a path is the route's, and the name that it has in place
+// of the pattern's.
+func (route *Route) matches(u *url.URL) (name string, ok bool) {
+	before, after, pattern := strings.Cut(route.Path, place)
+	if !pattern {
+		return "", u.Path == route.Path && u.RawPath == ""
 	}
-	name, ok := strings.CutPrefix(u.Path, route.Path) // a name may need escapes
-	return ok && name != ""
+	name, first := strings.CutPrefix(u.Path, before) // a name may need escapes
+	name, last := strings.CutSuffix(name, after)
+	return name, first && last && name != ""
+}
+
+// protocolAt is what is spoken at a path that is no door, or whose door was not
+// found yet: that of the doors under the same first part.
+func (g *Gateway) protocolAt(u *url.URL) Protocol {
+	best, most := g.Doors[0].Protocol, 0
+	for _, d := range g.Doors {
+		prefix, _, _ := strings.Cut(d.Path, place)
+		for prefix != "/" && !strings.HasPrefix(u.Path+"/", prefix) {
+			prefix = path.Dir(strings.TrimSuffix(prefix, "/")) + "/"
+			if prefix == "//" {
+				prefix = "/"
+			}
+		}
+		if len(prefix) > most {
+			best, most = d.Protocol, len(prefix)
+		}
+	}
+	return best
+}
+
+// doorNames lists the doors for who has missed them all.
+func (g *Gateway) doorNames() string {
+	var list []string
+	for i := range g.routes {
+		if strings.HasPrefix(g.routes[i].Path, "/v") {
+			list = append(list, g.routes[i].Path)
+		}
+	}
+	return strings.Join(list, ", ")
 }

@@ -39,6 +39,7 @@ func (x *exchange) relayStream(u *upstream) {
 	r := &relay{x: x, u: u, flush: http.NewResponseController(x.w)}
 	r.stream = x.protocol.NewStream(StreamOptions{
 		HideUsage: !x.call.WantsStreamUsage, MaxEventBytes: int(u.provider.Bounds.MaxEventBytes), MaxTokens: x.planned.MaxUsageTokens(),
+		Call: x.call,
 	})
 	r.idle = u.after(u.provider.Timeouts.Idle, errIdle)
 	err := r.pump()
@@ -177,5 +178,5 @@ func (r *relay) end(err error) {
 	}
 	x.settle()
 	x.w.Header().Set("X-Weir-Cost-Usd", x.charged.Cost.String())
-	r.send(x.protocol.StreamFault(f, x.id.String()))
+	r.send(r.stream.Fault(f, x.id.String()))
 }

@@ -37,8 +37,8 @@ var chatRules = wire.Rules{
 // When both output bounds are given, the least is the call's, and Rewrite
 // clamps both. Audio and files in the body count as text of their decoded size:
 // no codec or format in use gives more than a token for three of its bytes.
-func (Chat) Decode(text []byte) (*call.Call, *fault.Fault) {
-	d := chatDecoder{wire.NewDecoder(call.OpenAIChat, text)}
+func (Chat) Decode(r wire.Request) (*call.Call, *fault.Fault) {
+	d := chatDecoder{wire.NewDecoder(call.OpenAIChat, r.Body)}
 	return d.Decode(&chatRules, d.decide, func() {
 		if d.Call.Model == "" {
 			d.Refuse("model", "model is required")
@@ -48,6 +48,9 @@ func (Chat) Decode(text []byte) (*call.Call, *fault.Fault) {
 		}
 	})
 }
+
+// Path is the door's at a provider.
+func (Chat) Path(*call.Call, string) string { return "/chat/completions" }
 
 type chatDecoder struct{ *wire.Decoder }
 

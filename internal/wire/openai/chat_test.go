@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/wire"
 	"github.com/weirhq/weir/internal/wire/openai"
 )
 
@@ -23,7 +24,7 @@ func body(members string) string {
 
 func decode(t *testing.T, text string) *call.Call {
 	t.Helper()
-	c, f := openai.Chat{}.Decode([]byte(text))
+	c, f := openai.Chat{}.Decode(wire.Request{Body: []byte(text)})
 	if f != nil {
 		t.Fatalf("%.200s\nrefused: %s", text, f.Message)
 	}
@@ -125,7 +126,7 @@ func TestABadBodyIsRefusedAndNamesTheMember(t *testing.T) {
 	}
 	cases = append(cases, refusal{body(`,"n":129`), "n"})
 	for _, c := range cases {
-		_, f := openai.Chat{}.Decode([]byte(c.text))
+		_, f := openai.Chat{}.Decode(wire.Request{Body: []byte(c.text)})
 		switch {
 		case f == nil:
 			t.Errorf("accepted: %.200s", c.text)
@@ -157,16 +158,16 @@ func TestAMemberStandsOnceAndInItsOwnSpelling(t *testing.T) {
 			`,` + member, `,` + strings.ToUpper(member[:len(name)+2]) + `:` + value,
 			`,"` + strings.ToUpper(name[:1]) + name[1:] + `":` + value, `,"\u00` + fmt.Sprintf("%02x", name[0]) + name[1:] + `":` + value,
 		} {
-			_, f := openai.Chat{}.Decode([]byte(rest + member + second + `}`))
+			_, f := openai.Chat{}.Decode(wire.Request{Body: []byte(rest + member + second + `}`)})
 			if f == nil || f.Param != name {
 				t.Errorf("%s%s: got %v", member, second, f)
 			}
 		}
-		if _, f := (openai.Chat{}).Decode([]byte(rest + `"` + strings.ToUpper(name) + `":` + value + `}`)); f == nil {
+		if _, f := (openai.Chat{}).Decode(wire.Request{Body: []byte(rest + `"` + strings.ToUpper(name) + `":` + value + `}`)}); f == nil {
 			t.Errorf("%s alone in capitals was accepted", name)
 		}
 	}
-	if _, f := (openai.Chat{}).Decode([]byte(body(`,"ſtream":true`))); f == nil {
+	if _, f := (openai.Chat{}).Decode(wire.Request{Body: []byte(body(`,"ſtream":true`))}); f == nil {
 		t.Error("a letter that folds to s hid a member")
 	}
 }
@@ -175,7 +176,7 @@ func TestAMemberStandsOnceAndInItsOwnSpelling(t *testing.T) {
 // which other model.
 func TestABodyNamesNoAddressCredentialOrFurtherModel(t *testing.T) {
 	for _, name := range []string{"api_base", "base_url", "api_key", "API_BASE", "Base_Url", "models", "fallbacks"} {
-		_, f := openai.Chat{}.Decode([]byte(body(`,"` + name + `":"http://127.0.0.1:1/"`)))
+		_, f := openai.Chat{}.Decode(wire.Request{Body: []byte(body(`,"` + name + `":"http://127.0.0.1:1/"`))})
 		if f == nil || f.HTTPStatus() != http.StatusBadRequest || f.Param != strings.ToLower(name) {
 			t.Errorf("%s: got %v", name, f)
 		}
@@ -242,7 +243,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, refusal := openai.Chat{}.Decode(text)
+		c, refusal := openai.Chat{}.Decode(wire.Request{Body: text})
 		if refusal != nil {
 			if c != nil || refusal.HTTPStatus() != http.StatusBadRequest {
 				t.Fatalf("refused with %d", refusal.HTTPStatus())
@@ -272,7 +273,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, f := (openai.Chat{}).Decode(text); f != nil {
+		if _, f := (openai.Chat{}).Decode(wire.Request{Body: text}); f != nil {
 			b.Fatal(f)
 		}
 	}

@@ -25,9 +25,9 @@ func (Chat) Fault(f *fault.Fault, requestID string) (status int, contentType str
 	return f.HTTPStatus(), "application/json", encodeFault(f, requestID)
 }
 
-// StreamFault is f as the event that ends a stream which has started (ERR-6).
+// Fault is f as the event that ends a stream which has started (ERR-6).
 // No [DONE] may follow it.
-func (Chat) StreamFault(f *fault.Fault, requestID string) []byte {
+func (s *Stream) Fault(f *fault.Fault, requestID string) []byte {
 	return append(append([]byte("data: "), encodeFault(f, requestID)...), "\n\n"...)
 }
 

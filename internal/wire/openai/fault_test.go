@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/wire"
 	"github.com/weirhq/weir/internal/wire/openai"
 )
 
@@ -39,7 +40,7 @@ func TestTheTypeOfAFaultFollowsItsStatus(t *testing.T) { // ERR-1
 }
 
 func TestARefusedMemberIsNamed(t *testing.T) { // ERR-5
-	_, f := openai.Chat{}.Decode([]byte(body(`,"n":0`)))
+	_, f := openai.Chat{}.Decode(wire.Request{Body: []byte(body(`,"n":0`))})
 	_, _, text := openai.Chat{}.Fault(f, "")
 	if !strings.Contains(string(text), `"param":"n"`) || !strings.Contains(string(text), `"type":"invalid_request_error"`) {
 		t.Errorf("got %s", text)
@@ -48,12 +49,12 @@ func TestARefusedMemberIsNamed(t *testing.T) { // ERR-5
 
 // ERR-6: a failure in a started stream is an event of its own, with no clean end.
 func TestAFaultInAStreamIsAnEvent(t *testing.T) {
-	event := string(openai.Chat{}.StreamFault(fault.New(fault.UpstreamTimeout, "a\nb"), "req_1"))
+	event := string(openai.Chat{}.NewStream(wire.StreamOptions{}).Fault(fault.New(fault.UpstreamTimeout, "a\nb"), "req_1"))
 	if !strings.HasPrefix(event, `data: {"error":{"message":"a\nb (request req_1)","type":"api_error"`) || !strings.HasSuffix(event, "}\n\n") ||
 		strings.Count(event, "\n") != 2 {
 		t.Errorf("got %q", event)
 	}
-	out, got := run(t, openai.StreamOptions{}, event)
+	out, got := run(t, wire.StreamOptions{}, event)
 	if out != event || !got.ErrorSeen || got.Finished {
 		t.Errorf("our own event reads as %+v", got)
 	}

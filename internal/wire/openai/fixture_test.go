@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/wire"
 	"github.com/weirhq/weir/internal/wire/openai"
 )
 
@@ -125,11 +126,11 @@ func checkFixture(t *testing.T, folder string, e expectation) {
 		var got call.Observed
 		if strings.Contains(text[:min(len(text), 200)], "data: ") || strings.HasPrefix(text, ": ") {
 			var out string
-			out, got = run(t, openai.StreamOptions{}, text)
+			out, got = run(t, wire.StreamOptions{}, text)
 			if out != text {
 				t.Error("the stream did not pass byte for byte")
 			}
-			hidden, again := run(t, openai.StreamOptions{HideUsage: true}, strings.SplitAfter(text, "e")...)
+			hidden, again := run(t, wire.StreamOptions{HideUsage: true}, strings.SplitAfter(text, "e")...)
 			if strings.Contains(hidden, `"usage":{"prompt`) || again.Usage != got.Usage {
 				t.Errorf("hidden: %+v", again)
 			}

@@ -9,26 +9,11 @@ import (
 	"github.com/weirhq/weir/internal/wire"
 )
 
-// Rewrite is what the gateway changes in a request that Decode has accepted.
-// The zero value changes nothing.
-type Rewrite struct {
-	// Model is the provider's own name of the model; empty leaves the client's.
-	Model string
-	// OutputBound, when above 0, is the most output tokens of one completion: a
-	// larger value in the body is lowered to it, whichever member carries it.
-	OutputBound int64
-	// OutputField is the member to write OutputBound in when the body bounds
-	// nothing (EST-2); empty means max_tokens.
-	OutputField string
-	// AskStreamUsage asks the provider for the usage of its stream (DIS-6).
-	AskStreamUsage bool
-}
-
 // Rewrite returns body with r applied. Only the values that r names change and
 // only members that are missing are added, at the end; every other byte stays
 // as it came and in its order. body is not modified, and returned itself when
 // there is nothing to change.
-func (Chat) Rewrite(body []byte, r Rewrite) ([]byte, error) {
+func (Chat) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
 	w := rewriter{Scanner: wire.NewScanner(body), want: r}
 	if w.want.OutputField == "" {
 		w.want.OutputField = "max_tokens"
@@ -44,7 +29,7 @@ func (Chat) Rewrite(body []byte, r Rewrite) ([]byte, error) {
 
 type rewriter struct {
 	wire.Scanner
-	want    Rewrite
+	want    wire.Rewrite
 	splices []wire.Splice
 	tail    int // where the last member ends, 0 before the first
 

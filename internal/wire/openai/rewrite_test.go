@@ -11,21 +11,22 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/wire"
 	"github.com/weirhq/weir/internal/wire/openai"
 )
 
 func TestARewriteChangesOnlyWhatItNames(t *testing.T) {
 	const messages = `"messages" : [ {"role":"user","content":"a\/\u0061"} ]`
-	ask, bound := openai.Rewrite{AskStreamUsage: true}, openai.Rewrite{OutputBound: 100, OutputField: "max_completion_tokens"}
+	ask, bound := wire.Rewrite{AskStreamUsage: true}, wire.Rewrite{OutputBound: 100, OutputField: "max_completion_tokens"}
 	for _, c := range []struct {
 		name, in string
-		rewrite  openai.Rewrite
+		rewrite  wire.Rewrite
 		want     string
 	}{
-		{"nothing", `{ "model" : "a" }`, openai.Rewrite{}, `{ "model" : "a" }`},
-		{"the model", `{ "model" : "a", ` + messages + "\n}", openai.Rewrite{Model: `up/"1"`}, `{ "model" : "up/\"1\"", ` + messages + "\n}"},
-		{"a key spelled with escapes", `{"m\u006fdel":"a"}`, openai.Rewrite{Model: "b"}, `{"m\u006fdel":"b"}`},
-		{"an empty object", ` { } `, openai.Rewrite{Model: "b", AskStreamUsage: true}, ` {"model":"b","stream_options":{"include_usage":true} } `},
+		{"nothing", `{ "model" : "a" }`, wire.Rewrite{}, `{ "model" : "a" }`},
+		{"the model", `{ "model" : "a", ` + messages + "\n}", wire.Rewrite{Model: `up/"1"`}, `{ "model" : "up/\"1\"", ` + messages + "\n}"},
+		{"a key spelled with escapes", `{"m\u006fdel":"a"}`, wire.Rewrite{Model: "b"}, `{"m\u006fdel":"b"}`},
+		{"an empty object", ` { } `, wire.Rewrite{Model: "b", AskStreamUsage: true}, ` {"model":"b","stream_options":{"include_usage":true} } `},
 		{"usage, no options", `{"stream":true }`, ask, `{"stream":true,"stream_options":{"include_usage":true} }`},
 		{"usage, null options", `{"stream_options":null}`, ask, `{"stream_options":{"include_usage":true}}`},
 		{"usage, empty options", `{"stream_options":{ }}`, ask, `{"stream_options":{"include_usage":true}}`},
@@ -38,11 +39,11 @@ func TestARewriteChangesOnlyWhatItNames(t *testing.T) {
 		{"a larger bound in the client's field", `{"max_tokens":101}`, bound, `{"max_tokens":100}`},
 		{"a smaller bound stays", `{"max_tokens":99}`, bound, `{"max_tokens":99}`},
 		{"both bounds are clamped", `{"max_tokens":200,"max_completion_tokens":300}`, bound, `{"max_tokens":100,"max_completion_tokens":100}`},
-		{"a row's own field", `{"n":1}`, openai.Rewrite{OutputBound: 5, OutputField: "num_predict"}, `{"n":1,"num_predict":5}`},
-		{"no field named", `{"n":1}`, openai.Rewrite{OutputBound: 5}, `{"n":1,"max_tokens":5}`},
+		{"a row's own field", `{"n":1}`, wire.Rewrite{OutputBound: 5, OutputField: "num_predict"}, `{"n":1,"num_predict":5}`},
+		{"no field named", `{"n":1}`, wire.Rewrite{OutputBound: 5}, `{"n":1,"max_tokens":5}`},
 		{
 			"everything", `{"max_tokens":200,"model":"a"}`,
-			openai.Rewrite{Model: "b", OutputBound: 1, OutputField: "max_tokens", AskStreamUsage: true},
+			wire.Rewrite{Model: "b", OutputBound: 1, OutputField: "max_tokens", AskStreamUsage: true},
 			`{"max_tokens":1,"model":"b","stream_options":{"include_usage":true}}`,
 		},
 	} {
@@ -61,7 +62,7 @@ func TestARewriteChangesOnlyWhatItNames(t *testing.T) {
 
 func TestWhatIsNoObjectIsNotRewritten(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{"model":"a"}x`, `{"model":}`, `{"max_tokens":"x"}`} {
-		if got, err := (openai.Chat{}).Rewrite([]byte(text), openai.Rewrite{Model: "b", OutputBound: 1}); err == nil {
+		if got, err := (openai.Chat{}).Rewrite([]byte(text), wire.Rewrite{Model: "b", OutputBound: 1}); err == nil {
 			t.Errorf("%s became %s", text, got)
 		}
 	}
@@ -119,7 +120,7 @@ func TestARewriteKeepsTheOtherMembersBytesAndOrder(t *testing.T) {
 			}
 		}
 		text.WriteString("}")
-		r := openai.Rewrite{
+		r := wire.Rewrite{
 			Model: rapid.SampledFrom([]string{"", "up/stream"}).Draw(t, "model"), OutputBound: rapid.SampledFrom([]int64{0, 100}).Draw(t, "bound"),
 			OutputField: rapid.SampledFrom([]string{"", "max_tokens", "max_completion_tokens"}).Draw(t, "field"), AskStreamUsage: rapid.Bool().Draw(t, "ask"),
 		}
@@ -145,7 +146,7 @@ func TestARewriteKeepsTheOtherMembersBytesAndOrder(t *testing.T) {
 	})
 }
 
-func checkRewritten(t *rapid.T, after []member, r openai.Rewrite) {
+func checkRewritten(t *rapid.T, after []member, r wire.Rewrite) {
 	got := map[string]string{}
 	for _, m := range after {
 		got[m.key] = m.raw

@@ -9,41 +9,27 @@ import (
 	"github.com/weirhq/weir/internal/wire"
 )
 
-// StreamOptions say how a stream is read.
-type StreamOptions struct {
-	// HideUsage keeps from the client what only stands in the stream because
-	// the gateway asked for usage (DIS-6): the usage-only chunk, and the usage
-	// member of every other chunk.
-	HideUsage bool
-	// MaxEventBytes bounds one event; below 1 means wire.DefaultMaxEventBytes. It
-	// bounds the stream's memory as well.
-	MaxEventBytes int
-	// MaxTokens is the largest count to believe, ten times the model's context
-	// (USE-1); below 1 means 10^9.
-	MaxTokens int64
-}
-
 // Stream reads a stream of chat completion chunks on its way to the client. It
 // is not safe for concurrent use.
 type Stream struct {
-	*wire.Stream
-	options StreamOptions
+	*wire.Feeder
+	options wire.StreamOptions
 	tally   tally
 	spans   []wire.Span
 }
 
 // NewStream returns the decoder of one stream.
-func (Chat) NewStream(options StreamOptions) *Stream {
+func (Chat) NewStream(options wire.StreamOptions) wire.Stream {
 	options.MaxTokens = wire.CountLimit(options.MaxTokens)
 	s := &Stream{options: options}
-	s.Stream = wire.NewStream(options.MaxEventBytes, s.take)
+	s.Feeder = wire.NewFeeder(options.MaxEventBytes, s.take)
 	return s
 }
 
 // Close ends the stream. One that ended after the choices' finish without a
 // [DONE] is finished too.
 func (s *Stream) Close(dst []byte) []byte {
-	dst = s.Stream.Close(dst)
+	dst = s.Feeder.Close(dst)
 	if s.tally.stopped && !s.tally.failed && s.Err() == nil {
 		s.tally.finished = true
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // run feeds the pieces and closes.
-func run(t *testing.T, options openai.StreamOptions, pieces ...string) (string, call.Observed) {
+func run(t *testing.T, options wire.StreamOptions, pieces ...string) (string, call.Observed) {
 	t.Helper()
 	s := openai.Chat{}.NewStream(options)
 	var out []byte
@@ -31,7 +31,7 @@ func run(t *testing.T, options openai.StreamOptions, pieces ...string) (string, 
 
 // everywhere checks that no way of cutting the stream in two, nor feeding it
 // byte by byte, changes what is forwarded or observed.
-func everywhere(t *testing.T, options openai.StreamOptions, stream, wantOut string, want call.Observed) {
+func everywhere(t *testing.T, options wire.StreamOptions, stream, wantOut string, want call.Observed) {
 	t.Helper()
 	check := func(how int, pieces ...string) {
 		out, got := run(t, options, pieces...)
@@ -71,8 +71,8 @@ func TestUsageThatOnlyTheGatewayAskedForIsHidden(t *testing.T) {
 	withNull := func(chunk string) string { return strings.TrimSuffix(chunk, "}") + `,"usage":null}` }
 	asked := sse(withNull(chunkHi), withNull(chunkFinish), chunkUsage, "[DONE]")
 	plain := sse(chunkHi, chunkFinish, "[DONE]")
-	everywhere(t, openai.StreamOptions{HideUsage: true}, asked, plain, reported(2))
-	everywhere(t, openai.StreamOptions{}, asked, asked, reported(2))
+	everywhere(t, wire.StreamOptions{HideUsage: true}, asked, plain, reported(2))
+	everywhere(t, wire.StreamOptions{}, asked, asked, reported(2))
 }
 
 func TestOnlyTheUsageMemberIsCutFromAChunk(t *testing.T) {
@@ -89,7 +89,7 @@ func TestOnlyTheUsageMemberIsCutFromAChunk(t *testing.T) {
 		{`{"choices":[{"delta":{"usage":null}}]}`, `{"choices":[{"delta":{"usage":null}}]}`},
 		{`{"error":{"message":"x"},"choices":[],"usage":{"prompt_tokens":1}}`, `{"error":{"message":"x"},"choices":[]}`},
 	} {
-		out, _ := run(t, openai.StreamOptions{HideUsage: true}, sse(c.in))
+		out, _ := run(t, wire.StreamOptions{HideUsage: true}, sse(c.in))
 		if want := sse(c.want); out != want {
 			t.Errorf("got  %q\nwant %q", out, want)
 		}
@@ -98,7 +98,7 @@ func TestOnlyTheUsageMemberIsCutFromAChunk(t *testing.T) {
 
 // BR-099: where the network cuts is nobody's usage.
 func TestAUsageEventMayComeApartFromItsEnd(t *testing.T) {
-	everywhere(t, openai.StreamOptions{}, sse(chunkUsage, "[DONE]"), sse(chunkUsage, "[DONE]"), reported(0))
+	everywhere(t, wire.StreamOptions{}, sse(chunkUsage, "[DONE]"), sse(chunkUsage, "[DONE]"), reported(0))
 }
 
 // BR-100: the neighbours of a chunk that is withheld keep their framing,
@@ -109,8 +109,8 @@ func TestEveryEventKeepsItsFraming(t *testing.T) {
 		before := lines(": ping", "", "event: message", "id: 7", "data:"+chunkHi, "retry: 5", "", "", "data: "+chunkFinish, "")
 		usage := lines(": with usage", "data: "+chunkUsage, "")
 		after := lines("data: [DONE]", "", ": bye", "")
-		everywhere(t, openai.StreamOptions{HideUsage: true}, before+usage+after, before+after, reported(2))
-		everywhere(t, openai.StreamOptions{}, before+usage+after, before+usage+after, reported(2))
+		everywhere(t, wire.StreamOptions{HideUsage: true}, before+usage+after, before+after, reported(2))
+		everywhere(t, wire.StreamOptions{}, before+usage+after, before+usage+after, reported(2))
 	}
 }
 
@@ -118,8 +118,8 @@ func TestAChunkOnSeveralLinesIsOneChunk(t *testing.T) {
 	in := "data: {\"model\":\"m\",\r\ndata: \"choices\":[{\"delta\":{\"content\":\"Hi\"}}],\r\ndata:\"usage\":\r\ndata: {\"prompt_tokens\":20,\"completion_tokens\":500,\r\n" +
 		"data: \"completion_tokens_details\":{\"reasoning_tokens\":480}}\r\ndata: }\r\n\r\ndata: [DONE]\r\n\r\n"
 	want := "data: {\"model\":\"m\",\r\ndata: \"choices\":[{\"delta\":{\"content\":\"Hi\"}}]\r\ndata: }\r\n\r\ndata: [DONE]\r\n\r\n"
-	everywhere(t, openai.StreamOptions{HideUsage: true}, in, want, reported(2))
-	everywhere(t, openai.StreamOptions{}, in, in, reported(2))
+	everywhere(t, wire.StreamOptions{HideUsage: true}, in, want, reported(2))
+	everywhere(t, wire.StreamOptions{}, in, in, reported(2))
 }
 
 // BR-104: usage on every chunk is cumulative; what a later one leaves out stays.
@@ -131,7 +131,7 @@ func TestTheLastFigureOfEachUsageFieldWins(t *testing.T) {
 		chunk(`{"prompt_tokens":36,"completion_tokens":8,"prompt_tokens_details":{"cached_tokens":6}}`),
 		chunk(`{"prompt_tokens":36,"completion_tokens":16}`), chunk(`null`),
 		chunk(`{"completion_tokens":24}`), chunk(`{"prompt_tokens":36,"completion_tokens":32,"total_tokens":68}`), "[DONE]")
-	everywhere(t, openai.StreamOptions{}, stream, stream, call.Observed{
+	everywhere(t, wire.StreamOptions{}, stream, stream, call.Observed{
 		Usage:    call.Usage{Input: 30, CachedInput: 6, Output: 32, Requests: 1},
 		Reported: true, OutputBytes: 5, OutputSeen: true, Finished: true, Model: "m",
 	})
@@ -139,7 +139,7 @@ func TestTheLastFigureOfEachUsageFieldWins(t *testing.T) {
 
 func TestALaterFitFigureReplacesAnAbsurdOne(t *testing.T) {
 	stream := sse(`{"usage":{"prompt_tokens":-1,"completion_tokens":0}}`, `{"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
-	if _, got := run(t, openai.StreamOptions{}, stream); !got.Reported || got.Usage.Tokens() != 7 {
+	if _, got := run(t, wire.StreamOptions{}, stream); !got.Reported || got.Usage.Tokens() != 7 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestALaterFitFigureReplacesAnAbsurdOne(t *testing.T) {
 // BR-112: no usage at all: the bytes of output are there for the estimate.
 func TestAStreamWithoutUsageHasItsOutputCounted(t *testing.T) {
 	chunk := `{"choices":[{"delta":{"content":"` + strings.Repeat("é", 150) + `"}}]}`
-	_, got := run(t, openai.StreamOptions{HideUsage: true}, sse(chunk, chunk, chunk, "[DONE]"))
+	_, got := run(t, wire.StreamOptions{HideUsage: true}, sse(chunk, chunk, chunk, "[DONE]"))
 	if got.Reported || got.OutputBytes != 900 || !got.Finished || call.TextTokens(got.OutputBytes, 0) != 300 {
 		t.Errorf("got %+v", got)
 	}
@@ -164,7 +164,7 @@ func TestAnErrorsTextIsNeverOutput(t *testing.T) {
 		"data: {\"error\":\"" + text + "\",\"choices\":[{\"delta\":{\"content\":\"" + text + "\"},\"finish_reason\":\"error\"}]}\n\n",
 		"data: {\"object\":\"error\",\"message\":\"" + text + "\"}\n\n",
 	} {
-		out, got := run(t, openai.StreamOptions{HideUsage: true}, c)
+		out, got := run(t, wire.StreamOptions{HideUsage: true}, c)
 		if out != c {
 			t.Errorf("forwarded %.80q", out)
 		}
@@ -175,7 +175,7 @@ func TestAnErrorsTextIsNeverOutput(t *testing.T) {
 }
 
 func TestOutputBeforeAnErrorStays(t *testing.T) {
-	_, got := run(t, openai.StreamOptions{}, sse(chunkHi, `{"error":{"message":"broke"}}`))
+	_, got := run(t, wire.StreamOptions{}, sse(chunkHi, `{"error":{"message":"broke"}}`))
 	if !got.ErrorSeen || got.OutputBytes != 2 || !got.OutputSeen {
 		t.Errorf("got %+v", got)
 	}
@@ -198,7 +198,7 @@ func TestAStreamEndsAsItsBytesEnd(t *testing.T) {
 		{"nothing", "", "", true, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, got := run(t, openai.StreamOptions{HideUsage: c.hide}, c.in)
+			out, got := run(t, wire.StreamOptions{HideUsage: c.hide}, c.in)
 			if out != c.want || got.Finished != c.finished || got.Reported != c.reported {
 				t.Errorf("forwarded %q\nobserved %+v", out, got)
 			}
@@ -209,7 +209,7 @@ func TestAStreamEndsAsItsBytesEnd(t *testing.T) {
 func TestAnEventLargerThanItsBoundEndsTheStream(t *testing.T) {
 	small, large := sse(chunkHi), "data: "+strings.Repeat("x", 200)+"\n\n"
 	for _, step := range []int{1, 7, 1000} {
-		s := openai.Chat{}.NewStream(openai.StreamOptions{MaxEventBytes: 150})
+		s := openai.Chat{}.NewStream(wire.StreamOptions{MaxEventBytes: 150})
 		var out []byte
 		var err error
 		for rest := []byte(small + large + small); len(rest) > 0 && err == nil; rest = rest[min(step, len(rest)):] {
@@ -228,7 +228,7 @@ func TestAnEventLargerThanItsBoundEndsTheStream(t *testing.T) {
 }
 
 func TestPingsAreNoEvents(t *testing.T) { // DIS-9
-	s := openai.Chat{}.NewStream(openai.StreamOptions{})
+	s := openai.Chat{}.NewStream(wire.StreamOptions{})
 	if _, err := s.Feed(nil, []byte(": ping\n\n\n\nevent: ping\n\n")); err != nil || s.Events() != 0 {
 		t.Errorf("%d events, %v", s.Events(), err)
 	}
@@ -243,7 +243,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("event: error\rdata: x\r\rdata: {\"usage\":{\"prompt_tokens\":1"), false, 1)
 	f.Fuzz(func(t *testing.T, stream []byte, hide bool, step int) {
 		feed := func(step int) ([]byte, call.Observed, error) {
-			s := openai.Chat{}.NewStream(openai.StreamOptions{HideUsage: hide, MaxEventBytes: 300})
+			s := openai.Chat{}.NewStream(wire.StreamOptions{HideUsage: hide, MaxEventBytes: 300})
 			var out []byte
 			var err error
 			for rest := stream; len(rest) > 0 && err == nil; rest = rest[min(step, len(rest)):] {
@@ -267,7 +267,7 @@ func FuzzStream(f *testing.F) {
 
 func BenchmarkFeed(b *testing.B) {
 	chunk := []byte(sse(`{"id":"chatcmpl-DFnKV81lMKGBRRh35sxZO8I88ireo","object":"chat.completion.chunk","created":1772656915,"model":"gpt-5-nano-2025-08-07","service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":" there"},"finish_reason":null}],"usage":null,"obfuscation":"J"}`))
-	s := openai.Chat{}.NewStream(openai.StreamOptions{HideUsage: true})
+	s := openai.Chat{}.NewStream(wire.StreamOptions{HideUsage: true})
 	var out []byte
 	b.SetBytes(int64(len(chunk)))
 	b.ReportAllocs()

@@ -14,10 +14,10 @@ var ErrEventTooLarge = errors.New("an event of the stream is too large")
 // some or nothing.
 type Take func(dst []byte, e *Event) []byte
 
-// Stream cuts server-sent events. What it forwards are the provider's own
+// Feeder cuts server-sent events. What it forwards are the provider's own
 // bytes; where the network cut the stream changes neither them nor what is
 // taken. It is not safe for concurrent use.
-type Stream struct {
+type Feeder struct {
 	take   Take
 	max    int
 	err    error
@@ -30,19 +30,19 @@ type Stream struct {
 	joined   []byte
 }
 
-// NewStream begins a stream. maxBytes bounds one event, and with it the
+// NewFeeder begins a stream. maxBytes bounds one event, and with it the
 // stream's memory; below 1 means DefaultMaxEventBytes.
-func NewStream(maxBytes int, take Take) *Stream {
+func NewFeeder(maxBytes int, take Take) *Feeder {
 	if maxBytes < 1 {
 		maxBytes = DefaultMaxEventBytes
 	}
-	return &Stream{take: take, max: maxBytes}
+	return &Feeder{take: take, max: maxBytes}
 }
 
 // Feed reads p, the provider's next bytes, and appends to dst what the client
 // gets of the events that are complete with them. The error is ErrEventTooLarge, and
 // stays; dst then has the events before.
-func (s *Stream) Feed(dst, p []byte) ([]byte, error) {
+func (s *Feeder) Feed(dst, p []byte) ([]byte, error) {
 	for len(p) > 0 && s.err == nil {
 		if len(s.partial) == 0 && s.splitter.orphan(p[0]) {
 			if s.passed {
@@ -74,7 +74,7 @@ func (s *Stream) Feed(dst, p []byte) ([]byte, error) {
 // taken as an event and appended to dst. When the provider broke off, call it
 // for what the taker learns and drop what it appends, so that an error event
 // which follows stands on a line of its own (ERR-6).
-func (s *Stream) Close(dst []byte) []byte {
+func (s *Feeder) Close(dst []byte) []byte {
 	if s.err == nil && len(s.partial) > 0 {
 		dst = s.read(dst, s.partial)
 		s.partial = nil
@@ -84,12 +84,12 @@ func (s *Stream) Close(dst []byte) []byte {
 
 // Events is how many events with data have been read; comments and pings are
 // none (DIS-9).
-func (s *Stream) Events() int64 { return s.events }
+func (s *Feeder) Events() int64 { return s.events }
 
 // Err is what ended the stream, nil while it goes on.
-func (s *Stream) Err() error { return s.err }
+func (s *Feeder) Err() error { return s.err }
 
-func (s *Stream) read(dst, raw []byte) []byte {
+func (s *Feeder) read(dst, raw []byte) []byte {
 	s.joined = s.event.parse(raw, s.joined)
 	if !s.event.Has {
 		s.passed = true
