@@ -168,6 +168,9 @@ func (r *Request) resolve() (*Target, *fault.Fault) {
 	if t == nil || !r.Snapshot.allows(r.Key, t, via) {
 		return nil, r.refuseModel(fault.ModelNotAllowed, "key %q may not call model %q; GET /v1/models lists what it may call", r.Key.Name, label(r.Call.Model))
 	}
+	if door, speaks := r.Call.Door.Protocol(), t.Provider.Protocol; door != speaks {
+		return nil, r.refuseModel(fault.ModelNotFound, "model %q is not served at this door: its provider speaks the %s protocol, and this door the %s one", label(r.Call.Model), speaks, door)
+	}
 	return t, nil
 }
 

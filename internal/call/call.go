@@ -8,6 +8,8 @@
 // pass the remaining bytes through.
 package call
 
+import "strings"
+
 // Door names the endpoint that a request came in by: the protocol, a dot, the
 // operation (SPEC section 9).
 type Door string
@@ -31,6 +33,13 @@ const (
 	GeminiModels         Door = "gemini.models"
 	WeirKey              Door = "weir.key"
 )
+
+// Protocol is the one that is spoken at the door: a provider that is reached by it
+// speaks the same.
+func (d Door) Protocol() string {
+	protocol, _, _ := strings.Cut(string(d), ".")
+	return protocol
+}
 
 // NoBound is the OutputBound of a call whose client sent none.
 const NoBound int64 = -1

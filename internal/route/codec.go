@@ -33,9 +33,13 @@ func (p *Provider) Read(n *document.Node) (given map[string]bool, err error) {
 // Fields reads the fields of a provider out of a document that may have more,
 // and validates them.
 func (p *Provider) Fields(r *document.Reader) {
-	r.Choice("protocol", &p.Protocol, OpenAI)
+	protocol := p.Protocol
+	r.Choice("protocol", &p.Protocol, OpenAI, Anthropic, Gemini)
 	r.String("dialect", &p.Dialect)
 	r.String("base_url", &p.BaseURL)
+	if p.Protocol != protocol && r.Node("auth") == nil {
+		p.Auth, p.AuthName = defaultAuth(p.Protocol)
+	}
 	r.Choice("auth", &p.Auth, AuthBearer, AuthHeader, AuthQuery, AuthNone)
 	r.String("auth_name", &p.AuthName)
 	r.Map("headers", &p.Headers, MaxHeaders)
@@ -65,6 +69,18 @@ func (p *Provider) Fields(r *document.Reader) {
 	r.Bool("trust_provider_cost", &p.TrustProviderCost)
 	r.Later("default_tier", "shared_state", "own_key")
 	r.Add(p.Validate())
+}
+
+// defaultAuth is where the protocol's own service reads a credential.
+func defaultAuth(protocol string) (auth, name string) {
+	switch protocol {
+	case Anthropic:
+		return AuthHeader, "X-Api-Key"
+	case Gemini:
+		return AuthHeader, "X-Goog-Api-Key"
+	default:
+		return AuthBearer, ""
+	}
 }
 
 // Read reads a model as somebody declares it, over the values that m has: a

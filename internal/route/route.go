@@ -15,8 +15,13 @@ const (
 	KindModel    = "model"
 )
 
-// OpenAI is the one protocol that a provider can speak so far.
-const OpenAI = "openai"
+// The protocols that a provider can speak: its requests come in by the doors of
+// the same (SPEC section 9).
+const (
+	OpenAI    = "openai"
+	Anthropic = "anthropic"
+	Gemini    = "gemini"
+)
 
 // How a provider's credential is sent.
 const (
@@ -47,7 +52,7 @@ const (
 // beside its JSON form, not in it.
 type Provider struct {
 	ID, Name string
-	Protocol string // OpenAI
+	Protocol string // OpenAI, Anthropic or Gemini
 	// Dialect is the provider's own way with the protocol, "ollama" for
 	// instance; empty is the protocol as published.
 	Dialect string

@@ -57,7 +57,7 @@ func TestAProvidersFormIsReadStrictly(t *testing.T) {
 		`{"base_url":"https://h\u0000"}`:                                                  {"base_url"},
 		`{"base_url":"https://h","name":"x"}`:                                             {"name"},
 		`{"base_url":"https://h","api_key":"x"}`:                                          {"api_key"},
-		`{"base_url":"https://h","protocol":"gemini"}`:                                    {"protocol"},
+		`{"base_url":"https://h","protocol":"cohere"}`:                                    {"protocol"},
 		`{"base_url":"https://h","auth":"basic"}`:                                         {"auth"},
 		`{"base_url":"https://h","auth":"query"}`:                                         {"auth_name"},
 		`{"base_url":"https://h","auth":"header","auth_name":"x y"}`:                      {"auth_name"},

@@ -45,8 +45,8 @@ func (p *Provider) Validate() error {
 			problems.Add("name", "%v", err)
 		}
 	}
-	if p.Protocol != OpenAI {
-		problems.Add("protocol", "must be %s", OpenAI)
+	if p.Protocol != OpenAI && p.Protocol != Anthropic && p.Protocol != Gemini {
+		problems.Add("protocol", "must be %s, %s or %s", OpenAI, Anthropic, Gemini)
 	}
 	if p.Dialect != "" && tenant.ValidWorkspaceName(p.Dialect) != nil {
 		problems.Add("dialect", "must be a word such as ollama")
