@@ -52,6 +52,9 @@ type Call struct {
 	Model string
 	// Stream says that the client wants the answer as events.
 	Stream bool
+	// ArrayStream says that the stream is one JSON array, and not server-sent
+	// events.
+	ArrayStream bool
 	// WantsStreamUsage says that the client itself asked for the usage of its
 	// stream; without it the gateway asks and keeps the answer to itself (DIS-6).
 	WantsStreamUsage bool
@@ -90,6 +93,9 @@ type Prompt struct {
 	Messages  int64
 	Tools     int64
 	Images    int64
+	// CachesInput says that the body asks for writing to the provider's prompt
+	// cache, CachesOneHour that it asks for one hour (EST-3).
+	CachesInput, CachesOneHour bool
 	// Unseen says that there is further input which the gateway cannot see: a
 	// stored id, a file by address. It is held at what the context leaves
 	// (EST-4); InputTokens is the visible part.

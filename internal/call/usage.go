@@ -79,6 +79,9 @@ const (
 	// MarkAbsurd: a reported count was negative, not whole, no number or beyond
 	// the bound, so the whole report was set aside.
 	MarkAbsurd Mark = "absurd"
+	// MarkOtherModel: some of the reported usage ran on another model than the one
+	// that was dispatched, at whose price all of it is charged.
+	MarkOtherModel Mark = "other_model"
 )
 
 // Observed is what an answer has shown so far.

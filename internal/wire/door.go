@@ -31,6 +31,20 @@ type Door interface {
 	Fault(f *fault.Fault, requestID string) (status int, contentType string, body []byte)
 }
 
+// Counted reads the answer of a door that counts tokens: the figure is what was
+// asked for, and no usage.
+func Counted(body []byte) call.Observed {
+	o := call.Observed{Reported: true, Usage: call.Usage{Requests: 1}}
+	s := NewScanner(body)
+	s.Object(func(key []byte) {
+		o.ErrorSeen = o.ErrorSeen || string(key) == "error"
+		s.Skip()
+	})
+	s.End()
+	o.Finished = s.Err == nil && !o.ErrorSeen
+	return o
+}
+
 // Request is what a door decodes.
 type Request struct {
 	Body []byte

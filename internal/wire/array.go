@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+// ArrayFeeder cuts a stream that is one JSON array into its elements, and passes
+// every byte on as it came. It is not safe for concurrent use.
+type ArrayFeeder struct {
+	take     func(element []byte)
+	max      int
+	err      error
+	events   int64
+	partial  []byte // an element whose end has not come, and what stands before it
+	start    int    // of the element in it
+	depth    int
+	text     bool // within a string
+	escaped  bool // after a backslash in it
+	elements int
+	opened   bool // the array's bracket has come
+	closed   bool // and its last one
+}
+
+// NewArrayFeeder begins a stream; take reads each element, which is valid until
+// the next one. maxBytes bounds one element; below 1 means DefaultMaxEventBytes.
+func NewArrayFeeder(maxBytes int, take func(element []byte)) *ArrayFeeder {
+	if maxBytes < 1 {
+		maxBytes = DefaultMaxEventBytes
+	}
+	return &ArrayFeeder{take: take, max: maxBytes}
+}
+
+// Feed reads p, the provider's next bytes, and appends to dst what the client
+// gets: whole elements with what stands between them. The error is
+// ErrEventTooLarge, and stays.
+func (s *ArrayFeeder) Feed(dst, p []byte) ([]byte, error) {
+	if s.err != nil {
+		return dst, s.err
+	}
+	for _, c := range p {
+		if len(s.partial) == s.max {
+			s.err, s.partial = ErrEventTooLarge, nil
+			return dst, s.err
+		}
+		s.partial = append(s.partial, c)
+		if s.step(c) {
+			s.events++
+			s.elements++
+			s.take(s.partial[s.start:])
+		} else if s.depth > 1 || s.text {
+			continue
+		} else if c != '[' && c != ']' {
+			continue // white space and commas go with the next element
+		}
+		dst = append(dst, s.partial...)
+		s.partial = s.partial[:0]
+	}
+	return dst, nil
+}
+
+// step follows the nesting; true: an element has ended.
+func (s *ArrayFeeder) step(c byte) bool {
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case s.text:
+		s.escaped, s.text = c == '\\', c != '"'
+	case c == '"':
+		s.text = true
+	case c == '{' || c == '[':
+		if s.depth++; s.depth == 2 {
+			s.start = len(s.partial) - 1
+		}
+		s.opened = true
+	case c == '}' || c == ']':
+		s.depth--
+		s.closed = s.depth == 0
+		return s.depth == 1
+	}
+	return false
+}
+
+// Close appends what is left of a stream that has ended.
+func (s *ArrayFeeder) Close(dst []byte) []byte {
+	if s.err == nil && (s.closed || s.depth <= 1) {
+		dst = append(dst, s.partial...)
+	}
+	s.partial = nil
+	return dst
+}
+
+// Events is how many elements have been read.
+func (s *ArrayFeeder) Events() int64 { return s.events }
+
+// Err is what ended the stream, nil while it goes on.
+func (s *ArrayFeeder) Err() error { return s.err }
+
+// Last is an element of ours that ends an array which has broken off.
+func (s *ArrayFeeder) Last(element []byte) []byte {
+	var out []byte
+	switch {
+	case s.closed:
+		return nil // nothing can follow
+	case !s.opened:
+		out = append(out, '[')
+	case s.elements > 0:
+		out = append(out, ',')
+	}
+	return append(append(out, element...), ']')
+}
