@@ -63,6 +63,9 @@ func (p *Planned) MaxUsageTokens() int64 {
 // estimate works out the worst case of one candidate (EST-1 to EST-4).
 func (r *Request) estimate(t *Target, reserving bool) Planned {
 	m, c := t.Model, r.Call
+	if c.Door.Counts() {
+		return countOnly(t)
+	}
 	p := Planned{Target: t, OutputField: c.OutputField}
 	if p.OutputField == "" {
 		p.OutputField = m.OutputField
@@ -87,6 +90,16 @@ func (r *Request) estimate(t *Target, reserving bool) Planned {
 	return p
 }
 
+// countOnly is a candidate for a request that only counts tokens: its price is
+// zero, whatever the model's is (SPEC section 9).
+func countOnly(t *Target) Planned {
+	free := *t
+	free.Price = (&price.Row{Model: t.Model.Name, Source: price.SourceOverride, Free: true}).Seal()
+	free.priced, _ = free.Price.AppendJSON(nil) // a row of nothing but a word can be written
+	once := ledger.Amounts{Requests: 1, Slots: 1}
+	return Planned{Target: &free, Worst: once, Wants: once}
+}
+
 // worst is the worst case of a want, in every metric.
 func (p *Planned) worst(w price.Want) (a ledger.Amounts, unpriced bool) {
 	a = ledger.Amounts{Tokens: p.tokens(w), Input: p.InputTokens, Requests: 1, Slots: 1}
@@ -103,6 +116,9 @@ func (p *Planned) tokens(w price.Want) int64 {
 // bound works out the output bound of one completion: what to write into the
 // request, and the tokens to hold for it.
 func (r *Request) bound(p *Planned, reserving bool) (held int64) {
+	if !r.Call.Door.Writes() {
+		return 0
+	}
 	m := p.Model
 	write := r.outputBound(m.MaxOutputTokens, m.DefaultOutputTokens)
 	held = write

@@ -101,7 +101,7 @@ func Build(r Request) *Plan {
 		candidate.Checks = own
 		op.Candidates = []ledger.Candidate{candidate}
 		note.InputTokens, note.OutputBound, note.WorstNanos = planned.InputTokens, planned.OutputTokens, planned.Worst.Spend
-		note.Price = target.priced
+		note.Price = planned.priced
 	}
 	var policy *ledger.Check
 	if refused != nil {

@@ -7,6 +7,8 @@ import (
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/wire"
+	"github.com/weirhq/weir/internal/wire/anthropic"
+	"github.com/weirhq/weir/internal/wire/gemini"
 	"github.com/weirhq/weir/internal/wire/openai"
 )
 
@@ -28,7 +30,19 @@ func (p spoken) NewStream(o gateway.StreamOptions) gateway.Stream {
 
 // doors are the governed endpoints (SPEC section 9).
 func doors() []gateway.Door {
-	return []gateway.Door{
+	list := []gateway.Door{
 		{Name: call.OpenAIChat, Path: "/v1/chat/completions", Protocol: spoken{openai.Chat{}}},
+		{Name: call.AnthropicMessages, Path: "/v1/messages", Protocol: spoken{anthropic.Messages{}}, IDHeader: "Request-Id"},
+		{Name: call.AnthropicCountTokens, Path: "/v1/messages/count_tokens", Protocol: spoken{anthropic.CountTokens{}}, IDHeader: "Request-Id"},
 	}
+	for _, version := range []string{"/v1beta", "/v1"} {
+		at := version + "/models/{model}"
+		list = append(list,
+			gateway.Door{Name: call.GeminiGenerate, Path: at + ":generateContent", Protocol: spoken{gemini.Generate{}}},
+			gateway.Door{Name: call.GeminiGenerate, Path: at + ":streamGenerateContent", Protocol: spoken{gemini.Generate{Stream: true}}},
+			gateway.Door{Name: call.GeminiCountTokens, Path: at + ":countTokens", Protocol: spoken{gemini.CountTokens{}}},
+			gateway.Door{Name: call.GeminiEmbed, Path: at + ":embedContent", Protocol: spoken{gemini.Embed{}}},
+		)
+	}
+	return list
 }

@@ -41,6 +41,21 @@ func (d Door) Protocol() string {
 	return protocol
 }
 
+// Counts tells that the door only counts tokens: a request of price zero that
+// counts for requests and slots (SPEC section 9).
+func (d Door) Counts() bool { return d == AnthropicCountTokens || d == GeminiCountTokens }
+
+// Writes tells that a model writes at the door: its answers may have output that
+// is counted in tokens.
+func (d Door) Writes() bool {
+	switch d {
+	case OpenAIEmbeddings, OpenAIModerations, OpenAIModels, GeminiEmbed, GeminiModels, WeirKey:
+		return false
+	default:
+		return !d.Counts()
+	}
+}
+
 // NoBound is the OutputBound of a call whose client sent none.
 const NoBound int64 = -1
 

@@ -22,7 +22,7 @@ import (
 // forwarded are the request headers that go to a provider. It is a list of what
 // may pass, so that no credential, cookie or address of a client ever does.
 func forwarded() []string {
-	return []string{"Accept", "Content-Type", "Openai-Beta", "User-Agent"}
+	return []string{"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Openai-Beta", "User-Agent"}
 }
 
 // causes of an upstream context's end.
@@ -178,9 +178,14 @@ func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 		return nil, err
 	}
 	for _, name := range forwarded() {
-		if v := x.r.Header.Get(name); v != "" {
-			request.Header.Set(name, v)
+		for _, v := range x.r.Header.Values(name) {
+			request.Header.Add(name, v)
 		}
+	}
+	if v := x.r.URL.Query().Get("beta"); v != "" {
+		q := target.Query()
+		q.Set("beta", v)
+		request.URL.RawQuery = q.Encode()
 	}
 	if request.Header.Get("Content-Type") == "" {
 		request.Header.Set("Content-Type", "application/json")

@@ -57,6 +57,9 @@ func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, route *Route, 
 		x.protocol = g.protocolAt(r.URL)
 	}
 	x.id, x.clientID = g.name(w, r)
+	if route.idHeader != "" {
+		w.Header().Set(route.idHeader, w.Header().Get("X-Request-Id"))
+	}
 	return x
 }
 

@@ -47,6 +47,9 @@ type Door struct {
 	// Path may have {model} in the place of a model's name.
 	Path     string
 	Protocol Protocol
+	// IDHeader, if any, is where the protocol's clients read a request's id besides
+	// X-Request-Id (ERR-4).
+	IDHeader string
 }
 
 // Request is what a door decodes.

@@ -21,6 +21,7 @@ type Route struct {
 	Door     call.Door
 	Governed bool
 	protocol Protocol
+	idHeader string
 	handle   http.HandlerFunc
 }
 
@@ -31,7 +32,7 @@ const place = "{model}"
 func (g *Gateway) table() []Route {
 	var list []Route
 	for _, d := range g.Doors {
-		list = append(list, Route{Method: http.MethodPost, Path: d.Path, Door: d.Name, Governed: true, protocol: d.Protocol})
+		list = append(list, Route{Method: http.MethodPost, Path: d.Path, Door: d.Name, Governed: true, protocol: d.Protocol, idHeader: d.IDHeader})
 	}
 	return append(list, []Route{
 		{Method: http.MethodGet, Path: "/v1/models", Door: call.OpenAIModels, handle: g.listModels},

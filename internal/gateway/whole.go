@@ -112,8 +112,10 @@ func (x *exchange) answerHeaders(u *upstream) http.Header {
 			h.Set(name, string(u.redact([]byte(v))))
 		}
 	}
-	if v := u.Header.Get("X-Request-Id"); v != "" {
-		h.Set("X-Weir-Provider-Request-Id", string(u.redact([]byte(v))))
+	for _, name := range [...]string{"X-Request-Id", "Request-Id"} {
+		if v := u.Header.Get(name); v != "" {
+			h.Set("X-Weir-Provider-Request-Id", string(u.redact([]byte(v))))
+		}
 	}
 	h.Set("X-Weir-Model", x.planned.Model.Name)
 	h.Set("X-Weir-Provider", x.planned.Provider.Name)

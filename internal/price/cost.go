@@ -50,6 +50,7 @@ func WantOf(c *call.Call, inputTokens, outputTokens int64) Want {
 	return Want{
 		InputTokens: inputTokens, OutputTokens: outputTokens, Completions: c.Completions,
 		ServiceTier: c.ServiceTier, NoImageInput: c.Prompt.Images == 0,
+		CachesInput: c.Prompt.CachesInput, CachesOneHour: c.Prompt.CachesOneHour,
 		Units: c.Units, MaxToolCalls: c.MaxToolCalls, ByUnit: byUnit(c.Door),
 	}
 }
