@@ -19,6 +19,7 @@ type exchange struct {
 	q      *Request
 	b      Behaviour
 	plan   plan
+	speech speech
 	fail   *refusal
 	ticket *ticket
 	out    sink
@@ -27,6 +28,7 @@ type exchange struct {
 	produced int64 // output tokens so far, of all choices
 	ended    bool  // booked
 	wrote    bool  // a stream has had its first write
+	opened   bool  // of a stream that is an array: it has an element
 	lost     bool  // writes fail and are ignored
 }
 
@@ -52,6 +54,8 @@ func (x *exchange) run() {
 	case !x.reach(BeforeHeaders()):
 	case x.fail != nil:
 		x.failed()
+	case x.q.Counts || x.q.Embeds:
+		x.figure()
 	case x.q.Stream:
 		x.stream()
 	default:
@@ -108,7 +112,7 @@ func (x *exchange) reach(p Point) bool {
 		}
 	case BreakError:
 		x.end(Broken)
-		x.event(append(openError(x.brokenError()), '}'))
+		x.speech.broken(x, x.brokenError())
 		x.close()
 	case BreakEnd:
 		x.status = http.StatusOK
@@ -126,12 +130,7 @@ func (x *exchange) brokenError() *refusal {
 // failed answers with an error status.
 func (x *exchange) failed() {
 	x.status = x.fail.status
-	body := openError(x.fail)
-	if x.b.Usage == UsageAlways {
-		body = append(body, `,"usage":`...)
-		body = x.plan.appendUsage(body, x.plan.choices*x.plan.output)
-	}
-	body = append(body, '}')
+	body := x.speech.failure(nil, x.fail, &x.plan, x.b.Usage == UsageAlways)
 	if x.b.RetryAfterSeconds > 0 {
 		x.w.Header().Set("Retry-After", strconv.FormatInt(x.b.RetryAfterSeconds, 10))
 	}
@@ -140,9 +139,24 @@ func (x *exchange) failed() {
 	x.close()
 }
 
+// figure answers what is no completion: a count of tokens, or an embedding.
+func (x *exchange) figure() {
+	x.status = http.StatusOK
+	var body []byte
+	switch {
+	case x.q.Embeds:
+		body = []byte(`{"embedding":{"values":[0.25,-0.5,0.75]}}`)
+	case x.q.Protocol == Anthropic:
+		body = append(strconv.AppendInt([]byte(`{"input_tokens":`), x.plan.input, 10), '}')
+	default:
+		body = append(strconv.AppendInt([]byte(`{"totalTokens":`), x.plan.input, 10), '}')
+	}
+	x.sendWhole(body, len(body))
+}
+
 // whole sends a whole answer, or its beginning when it breaks off.
 func (x *exchange) whole() {
-	body, firstText, usageAt := x.plan.appendWhole(x.out.pending[:0])
+	body, firstText, usageAt := x.speech.whole(x.out.pending[:0], &x.plan)
 	x.out.pending = body[:0]
 	if !x.passGates() {
 		return
@@ -155,7 +169,7 @@ func (x *exchange) whole() {
 	switch at := x.b.Break.At; {
 	case x.b.Break.Manner == "":
 	case x.b.Break.Manner == BreakError:
-		body = append(openError(x.brokenError()), '}')
+		body = x.speech.failure(nil, x.brokenError(), &x.plan, false)
 		sent = len(body)
 	case at == AfterEvents(0):
 		sent = 0

@@ -136,27 +136,30 @@ func (p *plan) appendWhole(dst []byte) (answer []byte, firstText, usageAt int) {
 	return append(dst, '}'), firstText, usageAt
 }
 
+// appendNumber writes a count as truthfully as the mode wants.
+func (p *plan) appendNumber(dst []byte, n int64) []byte {
+	switch p.usage {
+	case UsageZero:
+		n = 0
+	case UsageNegative:
+		n = -max(n, 1)
+	case UsageHuge:
+		n = 1_000_000_000_000
+	case UsageOverflow:
+		return append(dst, "99999999999999999999"...)
+	case UsageString:
+		dst = append(dst, '"')
+		return append(strconv.AppendInt(dst, n, 10), '"')
+	case UsageFraction:
+		return append(strconv.AppendInt(dst, n, 10), ".5"...)
+	default:
+	}
+	return strconv.AppendInt(dst, n, 10)
+}
+
 // appendUsage reports output tokens, as truthfully as the mode wants.
 func (p *plan) appendUsage(dst []byte, output int64) []byte {
-	number := func(n int64) []byte {
-		switch p.usage {
-		case UsageZero:
-			n = 0
-		case UsageNegative:
-			n = -max(n, 1)
-		case UsageHuge:
-			n = 1_000_000_000_000
-		case UsageOverflow:
-			return append(dst, "99999999999999999999"...)
-		case UsageString:
-			dst = append(dst, '"')
-			return append(strconv.AppendInt(dst, n, 10), '"')
-		case UsageFraction:
-			return append(strconv.AppendInt(dst, n, 10), ".5"...)
-		default:
-		}
-		return strconv.AppendInt(dst, n, 10)
-	}
+	number := func(n int64) []byte { return p.appendNumber(dst, n) }
 	if p.usage == UsagePartial {
 		dst = append(dst, `{"completion_tokens":`...)
 		return append(number(output), '}')

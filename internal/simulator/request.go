@@ -15,16 +15,22 @@ import (
 
 // Request is one completion as it arrived.
 type Request struct {
-	Key          string // credential as it was sent
-	Model        string // as it was sent, with its settings
-	Name         string // without its settings
-	Scripted     Behaviour
-	Stream       bool
-	IncludeUsage bool  // stream_options.include_usage
-	OutputBound  int64 // max_completion_tokens, else max_tokens; -1: neither
-	Completions  int64 // n, at least 1
-	Messages     int64
-	TextBytes    int64 // decoded text of the messages
+	Protocol Protocol
+	// Array: a Gemini stream that is one JSON array, and no server-sent events.
+	Array bool
+	// Counts: tokens are to be counted, and Embeds: to be embedded; neither is a
+	// completion.
+	Counts, Embeds bool
+	Key            string // credential as it was sent
+	Model          string // as it was sent, with its settings
+	Name           string // without its settings
+	Scripted       Behaviour
+	Stream         bool
+	IncludeUsage   bool  // stream_options.include_usage
+	OutputBound    int64 // max_completion_tokens, else max_tokens or maxOutputTokens; -1: none
+	Completions    int64 // n or candidateCount, at least 1
+	Messages       int64
+	TextBytes      int64 // decoded text of the messages
 
 	// Header and Body are the request's own; they must not be kept or changed.
 	Header http.Header
@@ -33,6 +39,19 @@ type Request struct {
 	textHash            uint64
 	has                 [3]bool // by fieldIndex
 	maxTokens, maxTotal int64   // max_tokens, max_completion_tokens
+}
+
+// readPath takes from the path what a protocol puts there.
+func (q *Request) readPath(r *http.Request) {
+	q.Counts = r.URL.Path == countPath
+	model, verb, ok := geminiPath(r.URL.Path)
+	if !ok {
+		return
+	}
+	q.Model = model
+	q.Stream = verb == geminiStream
+	q.Array = q.Stream && r.URL.Query().Get("alt") != "sse"
+	q.Counts, q.Embeds = verb == geminiCount, verb == geminiEmbed
 }
 
 func fieldIndex(f Field) int {
@@ -89,7 +108,10 @@ func (d *reader) read(w http.ResponseWriter, r *http.Request, maxBytes int64) (R
 		}
 		return Request{}, &refusal{http.StatusBadRequest, "invalid_request", "", "the body could not be read"}
 	}
-	q := Request{Header: r.Header, Body: d.body.Bytes(), Completions: 1, maxTokens: -1, maxTotal: -1}
+	q := Request{
+		Protocol: protocolAt(r), Header: r.Header, Body: d.body.Bytes(), Completions: 1, maxTokens: -1, maxTotal: -1, textHash: hashBasis,
+	}
+	q.readPath(r)
 	d.decoder.Reset(&d.body, jsontext.AllowDuplicateNames(true))
 	if err := d.request(&q); err != nil {
 		if refused, ok := errors.AsType[*refusal](err); ok {
@@ -147,7 +169,9 @@ func (d *reader) field(q *Request, name string) (err error) {
 		q.maxTokens, q.has[fieldIndex(FieldMaxTokens)], err = d.positive(name)
 	case "max_completion_tokens":
 		q.maxTotal, q.has[fieldIndex(FieldMaxCompletionTokens)], err = d.positive(name)
-	case "n":
+	case "maxOutputTokens":
+		q.maxTokens, _, err = d.positive(name)
+	case "n", "candidateCount":
 		var given bool
 		q.Completions, given, err = d.positive(name)
 		if !given {
@@ -156,8 +180,14 @@ func (d *reader) field(q *Request, name string) (err error) {
 		if err == nil && q.Completions > maxChoices {
 			return badField(name, "n is above %d", maxChoices)
 		}
-	case "messages":
-		return d.messages(q)
+	case "messages", "contents":
+		return d.messages(q, name)
+	case "content":
+		return d.content(q)
+	case "system", "systemInstruction":
+		return d.system(q, name)
+	case "generationConfig", "generateContentRequest":
+		return d.object(func(name string) error { return d.field(q, name) })
 	default:
 		return d.decoder.SkipValue()
 	}
@@ -170,22 +200,43 @@ const (
 	hashPrime = 1099511628211
 )
 
-func (d *reader) messages(q *Request) error {
-	q.Messages, q.TextBytes, q.textHash = 0, 0, hashBasis
-	return d.array("messages", func() error {
-		q.Messages++
-		return d.object(func(name string) error {
-			switch {
-			case name != "content":
-				return d.decoder.SkipValue()
-			case d.decoder.PeekKind() == jsontext.KindString:
-				return d.measure(q)
-			case d.decoder.PeekKind() == jsontext.KindBeginArray:
-				return d.array(name, func() error { return d.part(q) })
-			}
+func (d *reader) messages(q *Request, name string) error {
+	return d.array(name, func() error { return d.content(q) })
+}
+
+// content reads a message, or what Gemini calls a content.
+func (d *reader) content(q *Request) error {
+	q.Messages++
+	return d.turn(q)
+}
+
+// turn reads the text of an object with a content or parts.
+func (d *reader) turn(q *Request) error {
+	return d.object(func(name string) error {
+		if name != "content" && name != "parts" {
 			return d.decoder.SkipValue()
-		})
+		}
+		return d.parts(q, name)
 	})
+}
+
+func (d *reader) parts(q *Request, name string) error {
+	switch d.decoder.PeekKind() {
+	case jsontext.KindString:
+		return d.measure(q)
+	case jsontext.KindBeginArray:
+		return d.array(name, func() error { return d.part(q) })
+	default:
+		return d.decoder.SkipValue()
+	}
+}
+
+// system reads an instruction, which is no message.
+func (d *reader) system(q *Request, name string) error {
+	if d.decoder.PeekKind() == jsontext.KindBeginObject {
+		return d.turn(q)
+	}
+	return d.parts(q, name)
 }
 
 func (d *reader) part(q *Request) error {
@@ -287,6 +338,8 @@ func (d *reader) name() (string, error) {
 		return "max_completion_tokens", nil
 	case "n":
 		return "n", nil
+	case "contents", "system", "systemInstruction", "parts", "generationConfig", "generateContentRequest", "maxOutputTokens", "candidateCount":
+		return string(d.scratch), nil
 	}
 	return "", nil
 }

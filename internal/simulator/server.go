@@ -215,27 +215,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.meter.handlers(1)
 	defer s.meter.handlers(-1)
 	method, serve := http.MethodGet, s.serveModels
-	switch r.URL.Path {
-	case "/v1/chat/completions":
+	_, _, gemini := geminiPath(r.URL.Path)
+	switch path := r.URL.Path; {
+	case path == "/v1/chat/completions" || path == messagesPath || path == countPath || gemini:
 		method, serve = http.MethodPost, s.serveCompletion
-	case "/v1/models":
-	case "/bill":
+	case path == "/v1/models":
+	case path == "/bill":
 		serve = s.serveBill
 	default:
-		s.refuse(w, &refusal{http.StatusNotFound, "not_found", "", "no such path"})
+		s.refuse(w, r, &refusal{http.StatusNotFound, "not_found", "", "no such path"})
 		return
 	}
 	if r.Method != method {
 		w.Header().Set("Allow", method)
-		s.refuse(w, &refusal{http.StatusMethodNotAllowed, "method_not_allowed", "", "only " + method + " is allowed"})
+		s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "method_not_allowed", "", "only " + method + " is allowed"})
 		return
 	}
 	serve(w, r)
 }
 
-func (s *Server) refuse(w http.ResponseWriter, r *refusal) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	s.meter.refuse()
-	_ = writeJSON(w, r.status, append(openError(r), '}')) // a client that has gone reads nothing
+	_ = writeJSON(w, f.status, speechOf(protocolAt(r)).failure(nil, f, nil, false)) // a client that has gone reads nothing
 }
 
 // credential finds the key wherever a gateway may have put it.
@@ -256,16 +257,16 @@ func credential(r *http.Request) string {
 }
 
 // authorized answers a request whose key is not accepted.
-func (s *Server) authorized(w http.ResponseWriter, key string) bool {
+func (s *Server) authorized(w http.ResponseWriter, r *http.Request, key string) bool {
 	if s.keys == nil || s.keys[key] {
 		return true
 	}
-	s.refuse(w, &refusal{http.StatusUnauthorized, "invalid_api_key", "", "Incorrect API key provided."})
+	s.refuse(w, r, &refusal{http.StatusUnauthorized, "invalid_api_key", "", "Incorrect API key provided."})
 	return false
 }
 
 func (s *Server) serveModels(w http.ResponseWriter, r *http.Request) {
-	if !s.authorized(w, credential(r)) {
+	if !s.authorized(w, r, credential(r)) {
 		return
 	}
 	body := []byte(`{"object":"list","data":[`)
@@ -280,10 +281,10 @@ func (s *Server) serveModels(w http.ResponseWriter, r *http.Request) {
 	_ = writeJSON(w, http.StatusOK, append(body, "]}"...)) // a client that has gone reads nothing
 }
 
-func (s *Server) serveBill(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) serveBill(w http.ResponseWriter, r *http.Request) {
 	body, err := json.Marshal(s.Bill())
 	if err != nil {
-		s.refuse(w, &refusal{http.StatusInternalServerError, "internal_error", "", "the bill could not be written"})
+		s.refuse(w, r, &refusal{http.StatusInternalServerError, "internal_error", "", "the bill could not be written"})
 		return
 	}
 	_ = writeJSON(w, http.StatusOK, body) // a client that has gone reads nothing
@@ -291,7 +292,7 @@ func (s *Server) serveBill(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
 	key := credential(r)
-	if !s.authorized(w, key) {
+	if !s.authorized(w, r, key) {
 		return
 	}
 	d, ok := readers.Get().(*reader)
@@ -314,7 +315,7 @@ func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		refused = &refusal{http.StatusBadRequest, "invalid_model_script", "model", err.Error()}
 	}
-	s.refuse(w, refused)
+	s.refuse(w, r, refused)
 }
 
 // accept finds the request's behaviour and books its arrival.
@@ -336,6 +337,14 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, q *Request) (x *
 	x.fail = failure(q, &x.b)
 	if x.plan, err = makePlan(q, &x.b); err != nil {
 		return nil, err
+	}
+	x.speech = speechOf(q.Protocol)
+	x.b.Free = x.b.Free || q.Counts
+	if q.Protocol == Anthropic {
+		x.plan.choices = 1
+	}
+	if q.Embeds {
+		x.plan.output, x.plan.reasoning, x.plan.visible = 0, 0, 0
 	}
 	if !q.Stream {
 		x.produced = x.plan.choices * x.plan.output

@@ -7,45 +7,27 @@ import "net/http"
 // stream sends an answer event by event.
 func (x *exchange) stream() {
 	x.status = http.StatusOK
-	x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	kind := "text/event-stream; charset=utf-8"
+	if x.q.Array {
+		kind = "application/json"
+	}
+	x.w.Header().Set("Content-Type", kind)
 	x.w.Header().Set("Cache-Control", "no-cache")
 	x.w.WriteHeader(x.status)
-	if !x.roles() || !x.reach(AfterEvents(0)) || !x.contents() || !x.finishes() || !x.reach(BeforeUsage()) {
-		return
-	}
-	if x.plan.hasUsageChunk() {
-		if !x.chunk(x.plan.appendUsageChunk) {
-			return
-		}
-	}
-	if !x.reach(BeforeDone()) || !x.pause() {
+	if !x.speech.opening(x) || !x.reach(AfterEvents(0)) || !x.contents() || !x.speech.finish(x) || !x.reach(BeforeUsage()) ||
+		!x.speech.usage(x) || !x.reach(BeforeDone()) || !x.pause() {
 		return
 	}
 	x.end(Served)
-	x.append(func(dst []byte) []byte { return append(dst, "[DONE]"...) })
+	x.speech.done(x)
 	x.close()
-}
-
-func (x *exchange) roles() bool {
-	delta := func(dst []byte) []byte { return append(dst, `"role":"assistant","content":"","refusal":null`...) }
-	for choice := range x.plan.choices {
-		if !x.chunk(func(dst []byte) []byte { return x.plan.appendChunk(dst, choice, delta, "", -1) }) {
-			return false
-		}
-	}
-	return true
 }
 
 // contents sends the text of one choice after the other.
 func (x *exchange) contents() bool {
 	var choice, event, sent int64
-	delta := func(dst []byte) []byte {
-		dst = append(dst, `"content":"`...)
-		dst = appendText(dst, x.plan.offset(event), x.plan.offset(event+1))
-		return append(dst, '"')
-	}
 	data := func(dst []byte) []byte {
-		dst = x.plan.appendChunk(dst, choice, delta, "", x.soFar())
+		dst = x.speech.content(dst, x, choice, event)
 		if x.b.Invalid && sent == 1 {
 			dst[len(dst)-1] = ']'
 		}
@@ -57,7 +39,7 @@ func (x *exchange) contents() bool {
 				return false
 			}
 			x.produced = choice*x.plan.output + x.plan.reasoning + x.plan.tokens(event+1)
-			if !x.write(data) {
+			if !x.write("content_block_delta", data) {
 				return false
 			}
 			sent++
@@ -78,24 +60,10 @@ func (x *exchange) soFar() int64 {
 	return -1
 }
 
-func (x *exchange) finishes() bool {
-	nothing := func(dst []byte) []byte { return dst }
-	for choice := range x.plan.choices {
-		usage := x.soFar()
-		if x.plan.usage == UsageFinish && choice == x.plan.choices-1 {
-			usage = x.produced
-		}
-		if !x.chunk(func(dst []byte) []byte {
-			return x.plan.appendChunk(dst, choice, nothing, x.plan.finish, usage)
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
 // chunk pauses and sends one event.
-func (x *exchange) chunk(data func([]byte) []byte) bool { return x.pause() && x.write(data) }
+func (x *exchange) chunk(name string, data func([]byte) []byte) bool {
+	return x.pause() && x.write(name, data)
+}
 
 // pause keeps the gap between two writes, and notices that the client has gone.
 func (x *exchange) pause() bool {
@@ -107,8 +75,8 @@ func (x *exchange) pause() bool {
 }
 
 // write appends an event and sends when enough are pending.
-func (x *exchange) write(data func([]byte) []byte) bool {
-	x.append(data)
+func (x *exchange) write(name string, data func([]byte) []byte) bool {
+	x.append(name, data)
 	if !x.out.full() {
 		return true
 	}
@@ -116,22 +84,30 @@ func (x *exchange) write(data func([]byte) []byte) bool {
 	return x.flush()
 }
 
-// append makes data the next pending event.
-func (x *exchange) append(data func([]byte) []byte) {
+// append makes data the next pending event. name is that of the event in
+// protocols that name them.
+func (x *exchange) append(name string, data func([]byte) []byte) {
+	dst := x.out.pending
+	if x.q.Array {
+		separator := byte(',')
+		if !x.opened {
+			separator, x.opened = '[', true
+		}
+		x.out.pending = append(data(append(dst, separator)), '\n')
+		x.out.events++
+		return
+	}
 	newline := "\n"
 	if x.b.CRLF {
 		newline = "\r\n"
 	}
-	dst := x.out.pending
 	if x.b.Ping {
 		dst = append(append(append(dst, ": ping"...), newline...), newline...)
+	}
+	if x.q.Protocol == Anthropic {
+		dst = append(append(append(dst, "event: "...), name...), newline...)
 	}
 	dst = data(append(dst, "data: "...))
 	x.out.pending = append(append(dst, newline...), newline...)
 	x.out.events++
-}
-
-// event appends an event with the data given.
-func (x *exchange) event(data []byte) {
-	x.append(func(dst []byte) []byte { return append(dst, data...) })
 }

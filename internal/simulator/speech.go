@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import "net/http"
+
+// Protocol is a wire protocol that the simulator speaks.
+type Protocol string
+
+// The protocols.
+const (
+	OpenAI    Protocol = "openai"
+	Anthropic Protocol = "anthropic"
+	Gemini    Protocol = "gemini"
+)
+
+// speech puts an answer into a protocol's words. The events of a stream are
+// sent in the order of its methods; each reports false when the answer has ended.
+type speech interface {
+	// whole appends a whole answer. firstText and usageAt are where the text of
+	// the first choice and the usage (or the end) begin.
+	whole(dst []byte, p *plan) (answer []byte, firstText, usageAt int)
+	// opening sends what comes before the text.
+	opening(x *exchange) bool
+	// content appends the data of one event with text.
+	content(dst []byte, x *exchange, choice, event int64) []byte
+	// finish sends what ends the choices, usage what reports it.
+	finish(x *exchange) bool
+	usage(x *exchange) bool
+	// done appends the terminal event, if there is one.
+	done(x *exchange)
+	// failure appends an error; usage says that it is billed and reported.
+	failure(dst []byte, r *refusal, p *plan, usage bool) []byte
+	// broken appends the error event that ends a stream.
+	broken(x *exchange, r *refusal)
+}
+
+// speechOf is how a protocol is spoken; array: streams are one JSON array.
+func speechOf(p Protocol) speech {
+	switch p {
+	case Anthropic:
+		return anthropicSpeech{}
+	case Gemini:
+		return geminiSpeech{}
+	default:
+		return openAISpeech{}
+	}
+}
+
+// openAISpeech is chat completions.
+type openAISpeech struct{}
+
+func (openAISpeech) whole(dst []byte, p *plan) ([]byte, int, int) { return p.appendWhole(dst) }
+
+func (openAISpeech) opening(x *exchange) bool {
+	delta := func(dst []byte) []byte { return append(dst, `"role":"assistant","content":"","refusal":null`...) }
+	for choice := range x.plan.choices {
+		if !x.chunk("", func(dst []byte) []byte { return x.plan.appendChunk(dst, choice, delta, "", -1) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (openAISpeech) content(dst []byte, x *exchange, choice, event int64) []byte {
+	return x.plan.appendChunk(dst, choice, func(dst []byte) []byte {
+		dst = append(dst, `"content":"`...)
+		dst = appendText(dst, x.plan.offset(event), x.plan.offset(event+1))
+		return append(dst, '"')
+	}, "", x.soFar())
+}
+
+func (openAISpeech) finish(x *exchange) bool {
+	nothing := func(dst []byte) []byte { return dst }
+	for choice := range x.plan.choices {
+		usage := x.soFar()
+		if x.plan.usage == UsageFinish && choice == x.plan.choices-1 {
+			usage = x.produced
+		}
+		if !x.chunk("", func(dst []byte) []byte {
+			return x.plan.appendChunk(dst, choice, nothing, x.plan.finish, usage)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (openAISpeech) usage(x *exchange) bool {
+	return !x.plan.hasUsageChunk() || x.chunk("", x.plan.appendUsageChunk)
+}
+
+func (openAISpeech) done(x *exchange) {
+	x.append("", func(dst []byte) []byte { return append(dst, "[DONE]"...) })
+}
+
+func (openAISpeech) failure(dst []byte, r *refusal, p *plan, usage bool) []byte {
+	dst = append(dst, openError(r)...)
+	if usage {
+		dst = append(dst, `,"usage":`...)
+		dst = p.appendUsage(dst, p.choices*p.output)
+	}
+	return append(dst, '}')
+}
+
+func (s openAISpeech) broken(x *exchange, r *refusal) {
+	x.append("", func(dst []byte) []byte { return s.failure(dst, r, &x.plan, false) })
+}
+
+// protocolAt is what is spoken at a path.
+func protocolAt(r *http.Request) Protocol {
+	switch path := r.URL.Path; {
+	case len(path) >= len(messagesPath) && path[:len(messagesPath)] == messagesPath:
+		return Anthropic
+	case isGemini(path):
+		return Gemini
+	default:
+		return OpenAI
+	}
+}
