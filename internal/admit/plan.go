@@ -112,10 +112,24 @@ func Build(r Request) *Plan {
 		}
 	}
 	op.Checks = compiled.with(policy)
+	if r.Call.Door.Counts() {
+		op.Checks = untold(op.Checks)
+		for i := range op.Candidates {
+			op.Candidates[i].Checks = untold(op.Candidates[i].Checks)
+		}
+	}
 	op.Quiet = r.Tentative && p.shrinkable(op)
 	op.Note, _ = json.Marshal(note) // strings, numbers and a row that was written: it cannot fail
 	p.Op = op
 	return p
+}
+
+// untold are the checks of what a request that only counts tokens takes: it uses
+// none, so no limit on tokens says anything of it, not one in debt either.
+func untold(checks []ledger.Check) []ledger.Check {
+	return slices.DeleteFunc(slices.Clone(checks), func(c ledger.Check) bool {
+		return c.Wants.String() == ledger.Tokens.String() || c.Charges.String() == ledger.Tokens.String()
+	})
 }
 
 // Asked is what the first candidate takes of the process's own bucket in tokens;

@@ -189,11 +189,22 @@ type answer struct {
 func (a answer) code() string {
 	var shape struct {
 		Error struct {
-			Code string `json:"code"`
+			Code    any             `json:"code"`
+			Details json.RawMessage `json:"details"`
 		} `json:"error"`
 	}
 	_ = json.Unmarshal([]byte(a.body), &shape) // a body without a code has none
-	return shape.Error.Code
+	if code, ok := shape.Error.Code.(string); ok {
+		return code
+	}
+	var gemini []struct {
+		Reason string `json:"reason"`
+	}
+	_ = json.Unmarshal(shape.Error.Details, &gemini) // likewise
+	if len(gemini) == 0 {
+		return ""
+	}
+	return gemini[0].Reason
 }
 
 func (a answer) String() string { return fmt.Sprintf("%d %s %s", a.status, a.code(), a.body) }

@@ -145,7 +145,11 @@ func (x *exchange) figure() {
 	var body []byte
 	switch {
 	case x.q.Embeds:
-		body = []byte(`{"embedding":{"values":[0.25,-0.5,0.75]}}`)
+		body = []byte(`{"embedding":{"values":[0.25,-0.5,0.75]}`)
+		if x.b.Usage != UsageNone {
+			body = append(x.plan.appendNumber(append(body, `,"usageMetadata":{"promptTokenCount":`...), x.plan.input), '}')
+		}
+		body = append(body, '}')
 	case x.q.Protocol == Anthropic:
 		body = append(strconv.AppendInt([]byte(`{"input_tokens":`), x.plan.input, 10), '}')
 	default:

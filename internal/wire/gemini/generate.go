@@ -3,6 +3,7 @@
 package gemini
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/weirhq/weir/internal/call"
@@ -48,10 +49,11 @@ func (g Generate) Path(c *call.Call, model string) string {
 // modelPath is where a provider has a model; a name may say itself that it is
 // no ordinary one ("tunedModels/mine").
 func modelPath(model string) string {
+	escaped := strings.ReplaceAll(url.PathEscape(model), "%2F", "/")
 	if strings.Contains(model, "/") {
-		return "/" + model
+		return "/" + escaped
 	}
-	return "/models/" + model
+	return "/models/" + escaped
 }
 
 // decoder reads one request.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/gateway"
+)
+
+// doorModels has a model for the doors of each protocol: m, a and g, all at one
+// price and with the same answers.
+const doorModels = `
+providers:
+  - {name: sim, protocol: openai, base_url: "%PROVIDER%", api_key: ` + providerCredential + `}
+  - {name: anthropic, protocol: anthropic, base_url: "%PROVIDER%", api_key: ` + providerCredential + `}
+  - {name: gemini, protocol: gemini, base_url: "%PROVIDER%beta", api_key: ` + providerCredential + `}
+models:
+  - {name: m, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+  - {name: a, provider: anthropic, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+  - {name: g, provider: gemini, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+`
+
+// doorModel is the model of doorModels that is served at a door.
+func doorModel(door call.Door) string {
+	switch door.Protocol() {
+	case "anthropic":
+		return "a"
+	case "gemini":
+		return "g"
+	default:
+		return "m"
+	}
+}
+
+// doorBody is a request for the door of a governed route. A door that is added
+// has to be added here.
+func doorBody(t *testing.T, door call.Door, stream bool) string {
+	t.Helper()
+	streams := ""
+	if stream {
+		streams = `,"stream":true`
+	}
+	switch door {
+	case call.OpenAIChat:
+		return `{"model":"m","messages":[{"role":"user","content":"hello"}]` + streams + `}`
+	case call.AnthropicMessages, call.AnthropicCountTokens:
+		if door == call.AnthropicCountTokens {
+			streams = ""
+		}
+		return `{"model":"a","max_tokens":100,"messages":[{"role":"user","content":"hello"}]` + streams + `}`
+	case call.GeminiGenerate, call.GeminiCountTokens:
+		return `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`
+	case call.GeminiEmbed:
+		return `{"content":{"parts":[{"text":"hello"}]}}`
+	}
+	t.Fatalf("say how a request of door %q looks", door)
+	return ""
+}
+
+// enter sends a request to the door of a governed route.
+func (w *world) enter(route gateway.Route, secret string, stream bool, headers ...string) answer {
+	w.t.Helper()
+	path := strings.ReplaceAll(route.Path, "{model}", doorModel(route.Door))
+	return w.do(context.Background(), route.Method, path, secret, doorBody(w.t, route.Door, stream), headers...)
+}
