@@ -98,6 +98,8 @@ type Observed struct {
 	Finished bool
 	// ErrorSeen says that the provider reported an error inside the answer.
 	ErrorSeen bool
+	// Invalid says that a whole answer is not its protocol's: broken, or cut off.
+	Invalid bool
 	// OutputSeen says that output arrived, even output without text.
 	OutputSeen bool
 	// Model is the name that the answer has. It never decides a price (PRC-2).

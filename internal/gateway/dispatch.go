@@ -163,7 +163,7 @@ func (u *upstream) after(micros int64, cause error) *time.Timer {
 func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 	body, err := x.protocol.Rewrite(x.body, Rewrite{
 		Model: x.planned.Model.Upstream, OutputBound: x.planned.WriteBound, OutputField: x.planned.OutputField,
-		AskStreamUsage: u.askedUsage,
+		AskStreamUsage: u.askedUsage, ContentType: x.r.Header.Get("Content-Type"),
 	})
 	if err != nil {
 		return nil, err

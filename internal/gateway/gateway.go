@@ -68,6 +68,7 @@ type Rewrite struct {
 	OutputBound    int64  // most output tokens of one completion
 	OutputField    string // where to write it if the body has no bound
 	AskStreamUsage bool
+	ContentType    string // of a body that is a form
 }
 
 // StreamOptions are what a stream is read with.

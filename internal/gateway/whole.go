@@ -5,7 +5,6 @@ package gateway
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -29,7 +28,7 @@ func (x *exchange) relayWhole(u *upstream) {
 	// Until the answer is understood, all of it may be output.
 	x.ending.Observed = call.Observed{OutputBytes: int64(len(body))}
 	x.ending.Observed = x.protocol.Whole(body, x.planned.MaxUsageTokens())
-	if err == nil && !json.Valid(body) {
+	if err == nil && x.ending.Observed.Invalid {
 		err = errInvalidAnswer
 	}
 	if err != nil {

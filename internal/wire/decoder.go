@@ -217,6 +217,16 @@ func (d *Decoder) CheckModel(param, model string) {
 	}
 }
 
+// ValidName tells whether a text can be a model's name (KEY-5).
+func ValidName(name string) bool {
+	for i := range len(name) {
+		if !nameByte(name[i]) {
+			return false
+		}
+	}
+	return len(name) >= 1 && len(name) <= maxModelBytes
+}
+
 // nameByte says whether c may stand in a name (KEY-5).
 func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||

@@ -41,7 +41,10 @@ func Counted(body []byte) call.Observed {
 		s.Skip()
 	})
 	s.End()
-	o.Finished = s.Err == nil && !o.ErrorSeen
+	if s.Err != nil {
+		return call.Observed{Invalid: true}
+	}
+	o.Finished = !o.ErrorSeen
 	return o
 }
 
@@ -68,6 +71,8 @@ type Rewrite struct {
 	OutputField string
 	// AskStreamUsage asks the provider for the usage of its stream (DIS-6).
 	AskStreamUsage bool
+	// ContentType is the request's, for bodies that are forms.
+	ContentType string
 }
 
 // StreamOptions say how a stream is read.

@@ -15,7 +15,7 @@ func (Messages) Whole(body []byte, maxTokens int64) call.Observed {
 	kind := t.message(&s, wire.CountLimit(maxTokens))
 	s.End()
 	if s.Err != nil {
-		return call.Observed{OutputBytes: t.outputBytes, OutputSeen: t.output}
+		return call.Observed{OutputBytes: t.outputBytes, OutputSeen: t.output, Invalid: true}
 	}
 	t.failed = t.failed || kind == "error"
 	t.finished = kind == "message" && !t.failed

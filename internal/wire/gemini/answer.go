@@ -27,7 +27,7 @@ func (Generate) Whole(body []byte, maxTokens int64) call.Observed {
 	t.read(&s, wire.CountLimit(maxTokens))
 	s.End()
 	if s.Err != nil {
-		return call.Observed{OutputBytes: t.outputBytes, OutputSeen: t.output}
+		return call.Observed{OutputBytes: t.outputBytes, OutputSeen: t.output, Invalid: true}
 	}
 	t.finished = !t.failed
 	return t.observed()

@@ -16,7 +16,7 @@ func (Chat) Whole(body []byte, maxTokens int64) call.Observed {
 	r, ok := readChat(body, wire.CountLimit(maxTokens), &total.report, nil)
 	if !ok {
 		// It broke off, or is broken: what arrived of the output is charged (RES-4).
-		return call.Observed{OutputBytes: r.outputBytes, OutputSeen: r.output}
+		return call.Observed{OutputBytes: r.outputBytes, OutputSeen: r.output, Invalid: true}
 	}
 	total.take(&r)
 	total.finished = r.choices > 0 && !r.failed
@@ -153,6 +153,8 @@ func (r *reading) choice(s *wire.Scanner) {
 		switch string(key) {
 		case "message", "delta":
 			r.message(s)
+		case "text":
+			r.wrote(s.Text())
 		case "finish_reason":
 			if !s.Null() {
 				r.stopped = true

@@ -31,8 +31,10 @@ const (
 // last value of each figure stands, and one left out or null changes nothing
 // (USE-1).
 type report struct {
-	seen    bool
-	figures [fieldCount]wire.Figure
+	seen bool
+	// inputOnly: the door has no output, and its usage no figure of it.
+	inputOnly bool
+	figures   [fieldCount]wire.Figure
 }
 
 // read takes in a usage object; limit bounds each count.
@@ -48,17 +50,17 @@ func (r *report) read(s *wire.Scanner, limit int64) {
 	}
 	s.Object(func(key []byte) {
 		switch string(key) {
-		case "prompt_tokens":
+		case "prompt_tokens", "input_tokens":
 			r.set(promptTokens, s, limit)
-		case "completion_tokens":
+		case "completion_tokens", "output_tokens":
 			r.set(completionTokens, s, limit)
 		case "total_tokens":
 			r.set(totalTokens, s, limit)
 		case "prompt_cache_hit_tokens", "cached_tokens":
 			r.set(cachedAlias, s, limit)
-		case "prompt_tokens_details":
+		case "prompt_tokens_details", "input_tokens_details", "input_token_details":
 			r.details(s, limit, promptDetail, promptTokens)
-		case "completion_tokens_details":
+		case "completion_tokens_details", "output_tokens_details":
 			r.details(s, limit, completionDetail, completionTokens)
 		default:
 			s.Skip()
@@ -137,7 +139,7 @@ func (r *report) fit() bool {
 			return false
 		}
 	}
-	return r.given(promptTokens) && r.given(completionTokens)
+	return r.given(promptTokens) && (r.inputOnly || r.given(completionTokens))
 }
 
 // usage normalises a fit report to disjoint parts. consistent is false when its
