@@ -32,6 +32,13 @@ func (p spoken) NewStream(o gateway.StreamOptions) gateway.Stream {
 func doors() []gateway.Door {
 	list := []gateway.Door{
 		{Name: call.OpenAIChat, Path: "/v1/chat/completions", Protocol: spoken{openai.Chat{}}},
+		{Name: call.OpenAIResponses, Path: "/v1/responses", Protocol: spoken{openai.Responses{}}},
+		{Name: call.OpenAICompletions, Path: "/v1/completions", Protocol: spoken{openai.Completions{}}},
+		{Name: call.OpenAIEmbeddings, Path: "/v1/embeddings", Protocol: spoken{openai.Embeddings{}}},
+		{Name: call.OpenAIModerations, Path: "/v1/moderations", Protocol: spoken{openai.Moderations{}}},
+		{Name: call.OpenAIImages, Path: "/v1/images/generations", Protocol: spoken{openai.Images{}}},
+		{Name: call.OpenAISpeech, Path: "/v1/audio/speech", Protocol: spoken{openai.Speech{}}},
+		{Name: call.OpenAITranscriptions, Path: "/v1/audio/transcriptions", Protocol: spoken{openai.Transcriptions{}}},
 		{Name: call.AnthropicMessages, Path: "/v1/messages", Protocol: spoken{anthropic.Messages{}}, IDHeader: "Request-Id"},
 		{Name: call.AnthropicCountTokens, Path: "/v1/messages/count_tokens", Protocol: spoken{anthropic.CountTokens{}}, IDHeader: "Request-Id"},
 	}

@@ -20,6 +20,7 @@ providers:
   - {name: gemini, protocol: gemini, base_url: "%PROVIDER%beta", api_key: ` + providerCredential + `}
 models:
   - {name: m, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+  - {name: free, provider: sim, upstream: "sim?in=20&out=30&free", price: free}
   - {name: a, provider: anthropic, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
   - {name: g, provider: gemini, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
 `
@@ -47,6 +48,21 @@ func doorBody(t *testing.T, door call.Door, stream bool) string {
 	switch door {
 	case call.OpenAIChat:
 		return `{"model":"m","messages":[{"role":"user","content":"hello"}]` + streams + `}`
+	case call.OpenAIResponses:
+		return `{"model":"m","input":"hello"` + streams + `}`
+	case call.OpenAICompletions:
+		return `{"model":"m","prompt":"hello"` + streams + `}`
+	case call.OpenAIEmbeddings:
+		return `{"model":"m","input":"hello"}`
+	case call.OpenAIModerations:
+		return `{"model":"free","input":"hello"}`
+	case call.OpenAIImages:
+		return `{"model":"m","prompt":"hello"}`
+	case call.OpenAISpeech:
+		return `{"model":"free","input":"hello","voice":"alloy"}`
+	case call.OpenAITranscriptions:
+		return "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n" +
+			"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp3\"\r\nContent-Type: audio/mpeg\r\n\r\nID3 hello\r\n--x--\r\n"
 	case call.AnthropicMessages, call.AnthropicCountTokens:
 		if door == call.AnthropicCountTokens {
 			streams = ""
@@ -64,6 +80,12 @@ func doorBody(t *testing.T, door call.Door, stream bool) string {
 // enter sends a request to the door of a governed route.
 func (w *world) enter(route gateway.Route, secret string, stream bool, headers ...string) answer {
 	w.t.Helper()
+	if route.Door == call.OpenAITranscriptions {
+		headers = append(headers, "Content-Type", "multipart/form-data; boundary=x")
+	}
 	path := strings.ReplaceAll(route.Path, "{model}", doorModel(route.Door))
 	return w.do(context.Background(), route.Method, path, secret, doorBody(w.t, route.Door, stream), headers...)
 }
+
+// freeDoor: the requests of doorBody ask for a model whose price is zero.
+func freeDoor(door call.Door) bool { return door == call.OpenAIModerations || door == call.OpenAISpeech }

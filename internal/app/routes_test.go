@@ -23,6 +23,7 @@ type barred struct {
 	secret    string // sent instead of the key's
 	// sparesFree: a request of price zero that counts no tokens passes (PRC-4).
 	sparesFree bool
+	money      bool // it limits spend
 	status     int
 	code       string
 }
@@ -35,9 +36,9 @@ func bars() []barred {
 		{name: "empty funds", workspace: "funds: prepaid\n", status: 402, code: "insufficient_balance"},
 		{name: "empty held funds", workspace: "funds: prepaid_hold\n", status: 402, code: "insufficient_balance"},
 		{name: "no model allowed", key: "allowed_models: []", status: 400, code: "model_not_allowed"},
-		{name: "day cap", key: `caps: {day: "0.0001"}`, spend: 1, sparesFree: true, status: 402, code: "day_limit_reached"},
-		{name: "seven-day cap", key: `caps: {seven_day: "0.0001"}`, spend: 1, sparesFree: true, status: 402, code: "seven_day_limit_reached"},
-		{name: "thirty-day cap", key: `caps: {thirty_day: "0.0001"}`, spend: 1, sparesFree: true, status: 402, code: "thirty_day_limit_reached"},
+		{name: "day cap", key: `caps: {day: "0.0001"}`, spend: 1, sparesFree: true, money: true, status: 402, code: "day_limit_reached"},
+		{name: "seven-day cap", key: `caps: {seven_day: "0.0001"}`, spend: 1, sparesFree: true, money: true, status: 402, code: "seven_day_limit_reached"},
+		{name: "thirty-day cap", key: `caps: {thirty_day: "0.0001"}`, spend: 1, sparesFree: true, money: true, status: 402, code: "thirty_day_limit_reached"},
 		{name: "key rpm", key: "limits: {rpm: 1}", spend: 1, status: 429, code: "api_key_rpm_exceeded"},
 		{name: "key tpm", key: "limits: {tpm: 20}", spend: 1, sparesFree: true, status: 429, code: "api_key_tpm_exceeded"},
 		{name: "key concurrency", key: "limits: {concurrency: 1}", running: true, status: 429, code: "api_key_concurrency_exceeded"},
@@ -90,7 +91,7 @@ func (b barred) refuses(w *world, route gateway.Route) {
 		secret = b.secret
 	}
 	status, code := b.status, b.code
-	if route.Door.Counts() && b.sparesFree {
+	if b.sparesFree && (route.Door.Counts() || b.money && freeDoor(route.Door)) {
 		status, code = 200, ""
 	}
 	for _, stream := range []bool{false, true} {

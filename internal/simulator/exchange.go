@@ -25,11 +25,13 @@ type exchange struct {
 	out    sink
 
 	status   int
-	produced int64 // output tokens so far, of all choices
-	ended    bool  // booked
-	wrote    bool  // a stream has had its first write
-	opened   bool  // of a stream that is an array: it has an element
-	lost     bool  // writes fail and are ignored
+	produced int64  // output tokens so far, of all choices
+	ended    bool   // booked
+	wrote    bool   // a stream has had its first write
+	sequence int64  // of a response's events
+	kind     string // of content; "" is JSON
+	opened   bool   // of a stream that is an array: it has an element
+	lost     bool   // writes fail and are ignored
 }
 
 // run answers the request.
@@ -54,7 +56,7 @@ func (x *exchange) run() {
 	case !x.reach(BeforeHeaders()):
 	case x.fail != nil:
 		x.failed()
-	case x.q.Counts || x.q.Embeds:
+	case x.q.Figure:
 		x.figure()
 	case x.q.Stream:
 		x.stream()
@@ -139,25 +141,6 @@ func (x *exchange) failed() {
 	x.close()
 }
 
-// figure answers what is no completion: a count of tokens, or an embedding.
-func (x *exchange) figure() {
-	x.status = http.StatusOK
-	var body []byte
-	switch {
-	case x.q.Embeds:
-		body = []byte(`{"embedding":{"values":[0.25,-0.5,0.75]}`)
-		if x.b.Usage != UsageNone {
-			body = append(x.plan.appendNumber(append(body, `,"usageMetadata":{"promptTokenCount":`...), x.plan.input), '}')
-		}
-		body = append(body, '}')
-	case x.q.Protocol == Anthropic:
-		body = append(strconv.AppendInt([]byte(`{"input_tokens":`), x.plan.input, 10), '}')
-	default:
-		body = append(strconv.AppendInt([]byte(`{"totalTokens":`), x.plan.input, 10), '}')
-	}
-	x.sendWhole(body, len(body))
-}
-
 // whole sends a whole answer, or its beginning when it breaks off.
 func (x *exchange) whole() {
 	body, firstText, usageAt := x.speech.whole(x.out.pending[:0], &x.plan)
@@ -220,7 +203,11 @@ func (x *exchange) passGates() bool {
 
 // send writes headers and a body, or the beginning of one of length bytes.
 func (x *exchange) send(status int, body []byte, length int) bool {
-	x.w.Header().Set("Content-Type", "application/json")
+	kind := x.kind
+	if kind == "" {
+		kind = "application/json"
+	}
+	x.w.Header().Set("Content-Type", kind)
 	if x.out.zip == nil {
 		x.w.Header().Set("Content-Length", strconv.Itoa(length))
 	}

@@ -24,6 +24,8 @@ type plan struct {
 	finish    string
 	// usageField: the stream's chunks have a usage field, null until the last.
 	usageField bool
+	// textual: choices have a text, as those of /v1/completions.
+	textual bool
 }
 
 func makePlan(q *Request, b *Behaviour) (plan, error) {
@@ -31,7 +33,7 @@ func makePlan(q *Request, b *Behaviour) (plan, error) {
 		id: q.textHash, model: q.Name, tier: b.ServiceTier, usage: b.Usage, choices: q.Completions,
 		input:  b.Input.or((q.TextBytes + bytesAToken - 1) / bytesAToken),
 		output: b.Output.or(16 + int64(q.textHash%33)),
-		chunk:  b.ChunkTokens, finish: "stop", usageField: q.IncludeUsage,
+		chunk:  b.ChunkTokens, finish: "stop", usageField: q.IncludeUsage, textual: q.Path == completionsPath,
 	}
 	if b.AnswerModel != "" {
 		p.model = b.AnswerModel
@@ -114,12 +116,20 @@ func (p *plan) appendWhole(dst []byte) (answer []byte, firstText, usageAt int) {
 		}
 		dst = append(dst, `{"index":`...)
 		dst = strconv.AppendInt(dst, choice, 10)
-		dst = append(dst, `,"message":{"role":"assistant","content":"`...)
+		if p.textual {
+			dst = append(dst, `,"text":"`...)
+		} else {
+			dst = append(dst, `,"message":{"role":"assistant","content":"`...)
+		}
 		if choice == 0 {
 			firstText = len(dst) - base
 		}
 		dst = appendText(dst, 0, p.text)
-		dst = append(dst, `","refusal":null},"logprobs":null,"finish_reason":"`...)
+		if p.textual {
+			dst = append(dst, `","logprobs":null,"finish_reason":"`...)
+		} else {
+			dst = append(dst, `","refusal":null},"logprobs":null,"finish_reason":"`...)
+		}
 		dst = append(dst, p.finish...)
 		dst = append(dst, `"}`...)
 	}
@@ -187,12 +197,20 @@ func (p *plan) appendChunk(dst []byte, choice int64, delta func([]byte) []byte, 
 	dst = p.appendHead(dst, "chat.completion.chunk")
 	dst = append(dst, `,"choices":[{"index":`...)
 	dst = strconv.AppendInt(dst, choice, 10)
-	dst = append(dst, `,"delta":{`...)
-	dst = delta(dst)
-	if finish == "" {
-		dst = append(dst, `},"logprobs":null,"finish_reason":null}]`...)
+	if p.textual {
+		dst = append(dst, ',')
+		if before := len(dst); len(delta(dst)) == before {
+			dst = append(dst, `"text":""`...)
+		} else {
+			dst = delta(dst)
+		}
 	} else {
-		dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
+		dst = append(delta(append(dst, `,"delta":{`...)), '}')
+	}
+	if finish == "" {
+		dst = append(dst, `,"logprobs":null,"finish_reason":null}]`...)
+	} else {
+		dst = append(dst, `,"logprobs":null,"finish_reason":"`...)
 		dst = append(dst, finish...)
 		dst = append(dst, `"}]`...)
 	}

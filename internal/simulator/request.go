@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"strconv"
 	"sync"
@@ -18,9 +20,10 @@ type Request struct {
 	Protocol Protocol
 	// Array: a Gemini stream that is one JSON array, and no server-sent events.
 	Array bool
-	// Counts: tokens are to be counted, and Embeds: to be embedded; neither is a
-	// completion.
-	Counts, Embeds bool
+	Path  string // as it was sent
+	// Figure: the answer is no text but a count, a vector, a verdict, an image or
+	// sound. Counts: of tokens, which costs nothing.
+	Figure, Counts bool
 	Key            string // credential as it was sent
 	Model          string // as it was sent, with its settings
 	Name           string // without its settings
@@ -43,15 +46,42 @@ type Request struct {
 
 // readPath takes from the path what a protocol puts there.
 func (q *Request) readPath(r *http.Request) {
-	q.Counts = r.URL.Path == countPath
-	model, verb, ok := geminiPath(r.URL.Path)
+	q.Path = r.URL.Path
+	switch q.Path {
+	case countPath:
+		q.Counts, q.Figure = true, true
+	case embeddingsPath, moderationsPath, imagesPath, speechPath, transcriptPath:
+		q.Figure = true
+	}
+	model, verb, ok := geminiPath(q.Path)
 	if !ok {
 		return
 	}
 	q.Model = model
 	q.Stream = verb == geminiStream
 	q.Array = q.Stream && r.URL.Query().Get("alt") != "sse"
-	q.Counts, q.Embeds = verb == geminiCount, verb == geminiEmbed
+	q.Counts = verb == geminiCount
+	q.Figure = q.Counts || verb == geminiEmbed
+}
+
+// writesNothing: the answer has no output that is billed.
+func (q *Request) writesNothing() bool {
+	switch q.Path {
+	case embeddingsPath, moderationsPath, speechPath:
+		return true
+	}
+	return q.Figure && q.Protocol == Gemini
+}
+
+// namesEvents: the events of its stream have names.
+func (q *Request) namesEvents() bool { return q.Protocol == Anthropic || q.Path == responsesPath }
+
+// deltaName is that of an event with text.
+func (q *Request) deltaName() string {
+	if q.Path == responsesPath {
+		return "response.output_text.delta"
+	}
+	return "content_block_delta"
 }
 
 func fieldIndex(f Field) int {
@@ -113,7 +143,11 @@ func (d *reader) read(w http.ResponseWriter, r *http.Request, maxBytes int64) (R
 	}
 	q.readPath(r)
 	d.decoder.Reset(&d.body, jsontext.AllowDuplicateNames(true))
-	if err := d.request(&q); err != nil {
+	read := d.request
+	if q.Path == transcriptPath {
+		read = readForm
+	}
+	if err := read(&q); err != nil {
 		if refused, ok := errors.AsType[*refusal](err); ok {
 			return Request{}, refused
 		}
@@ -132,6 +166,23 @@ func (d *reader) read(w http.ResponseWriter, r *http.Request, maxBytes int64) (R
 		return Request{}, badField("stream_options", "stream_options without stream")
 	}
 	return q, nil
+}
+
+// readForm reads a recording to be transcribed.
+func readForm(q *Request) error {
+	_, params, err := mime.ParseMediaType(q.Header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	form, err := multipart.NewReader(bytes.NewReader(q.Body), params["boundary"]).ReadForm(maxKept)
+	if err != nil {
+		return err
+	}
+	if len(form.Value["model"]) == 1 {
+		q.Model = form.Value["model"][0]
+	}
+	q.Messages = int64(len(form.File["file"]))
+	return nil
 }
 
 func (d *reader) request(q *Request) error {
@@ -169,8 +220,10 @@ func (d *reader) field(q *Request, name string) (err error) {
 		q.maxTokens, q.has[fieldIndex(FieldMaxTokens)], err = d.positive(name)
 	case "max_completion_tokens":
 		q.maxTotal, q.has[fieldIndex(FieldMaxCompletionTokens)], err = d.positive(name)
-	case "maxOutputTokens":
+	case "maxOutputTokens", "max_output_tokens":
 		q.maxTokens, _, err = d.positive(name)
+	case "input", "prompt":
+		return d.input(q, name)
 	case "n", "candidateCount":
 		var given bool
 		q.Completions, given, err = d.positive(name)
@@ -184,7 +237,7 @@ func (d *reader) field(q *Request, name string) (err error) {
 		return d.messages(q, name)
 	case "content":
 		return d.content(q)
-	case "system", "systemInstruction":
+	case "system", "systemInstruction", "instructions":
 		return d.system(q, name)
 	case "generationConfig", "generateContentRequest":
 		return d.object(func(name string) error { return d.field(q, name) })
@@ -202,6 +255,28 @@ const (
 
 func (d *reader) messages(q *Request, name string) error {
 	return d.array(name, func() error { return d.content(q) })
+}
+
+// input reads a text, or a list of texts or of items with a content.
+func (d *reader) input(q *Request, name string) error {
+	q.Messages++
+	switch d.decoder.PeekKind() {
+	case jsontext.KindString:
+		return d.measure(q)
+	case jsontext.KindBeginArray:
+		return d.array(name, func() error {
+			switch d.decoder.PeekKind() {
+			case jsontext.KindString:
+				return d.measure(q)
+			case jsontext.KindBeginObject:
+				return d.turn(q)
+			default:
+				return d.decoder.SkipValue()
+			}
+		})
+	default:
+		return d.decoder.SkipValue()
+	}
 }
 
 // content reads a message, or what Gemini calls a content.
@@ -338,7 +413,7 @@ func (d *reader) name() (string, error) {
 		return "max_completion_tokens", nil
 	case "n":
 		return "n", nil
-	case "contents", "system", "systemInstruction", "parts", "generationConfig", "generateContentRequest", "maxOutputTokens", "candidateCount":
+	case "contents", "system", "input", "prompt", "max_output_tokens", "instructions", "systemInstruction", "parts", "generationConfig", "generateContentRequest", "maxOutputTokens", "candidateCount":
 		return string(d.scratch), nil
 	}
 	return "", nil

@@ -217,7 +217,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method, serve := http.MethodGet, s.serveModels
 	_, _, gemini := geminiPath(r.URL.Path)
 	switch path := r.URL.Path; {
-	case path == "/v1/chat/completions" || path == messagesPath || path == countPath || gemini:
+	case isCompletion(path) || gemini:
 		method, serve = http.MethodPost, s.serveCompletion
 	case path == "/v1/models":
 	case path == "/bill":
@@ -232,6 +232,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	serve(w, r)
+}
+
+// isCompletion: something is asked of a model there.
+func isCompletion(path string) bool {
+	switch path {
+	case chatPath, completionsPath, responsesPath, embeddingsPath, moderationsPath, imagesPath, speechPath, transcriptPath, messagesPath, countPath:
+		return true
+	}
+	return false
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
@@ -340,10 +349,13 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, q *Request) (x *
 	}
 	x.speech = speechOf(q.Protocol)
 	x.b.Free = x.b.Free || q.Counts
-	if q.Protocol == Anthropic {
+	if q.Path == responsesPath {
+		x.speech = responsesSpeech{}
+	}
+	if q.Protocol == Anthropic || q.Path == responsesPath {
 		x.plan.choices = 1
 	}
-	if q.Embeds {
+	if q.writesNothing() {
 		x.plan.output, x.plan.reasoning, x.plan.visible = 0, 0, 0
 	}
 	if !q.Stream {

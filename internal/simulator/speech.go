@@ -54,6 +54,9 @@ func (openAISpeech) whole(dst []byte, p *plan) ([]byte, int, int) { return p.app
 
 func (openAISpeech) opening(x *exchange) bool {
 	delta := func(dst []byte) []byte { return append(dst, `"role":"assistant","content":"","refusal":null`...) }
+	if x.plan.textual {
+		return true
+	}
 	for choice := range x.plan.choices {
 		if !x.chunk("", func(dst []byte) []byte { return x.plan.appendChunk(dst, choice, delta, "", -1) }) {
 			return false
@@ -64,8 +67,11 @@ func (openAISpeech) opening(x *exchange) bool {
 
 func (openAISpeech) content(dst []byte, x *exchange, choice, event int64) []byte {
 	return x.plan.appendChunk(dst, choice, func(dst []byte) []byte {
-		dst = append(dst, `"content":"`...)
-		dst = appendText(dst, x.plan.offset(event), x.plan.offset(event+1))
+		name := `"content":"`
+		if x.plan.textual {
+			name = `"text":"`
+		}
+		dst = appendText(append(dst, name...), x.plan.offset(event), x.plan.offset(event+1))
 		return append(dst, '"')
 	}, "", x.soFar())
 }

@@ -39,7 +39,7 @@ func (x *exchange) contents() bool {
 				return false
 			}
 			x.produced = choice*x.plan.output + x.plan.reasoning + x.plan.tokens(event+1)
-			if !x.write("content_block_delta", data) {
+			if !x.write(x.q.deltaName(), data) {
 				return false
 			}
 			sent++
@@ -104,7 +104,7 @@ func (x *exchange) append(name string, data func([]byte) []byte) {
 	if x.b.Ping {
 		dst = append(append(append(dst, ": ping"...), newline...), newline...)
 	}
-	if x.q.Protocol == Anthropic {
+	if name != "" && x.q.namesEvents() {
 		dst = append(append(append(dst, "event: "...), name...), newline...)
 	}
 	dst = data(append(dst, "data: "...))
