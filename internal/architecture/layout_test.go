@@ -80,7 +80,7 @@ var common = []string{"internal/store/shelf", "internal/store/memory", "internal
 var homes = map[string][]string{
 	"github.com/alecthomas/kong":      {"cli"},
 	"github.com/danielgtaylor/huma":   {"admin"},
-	"github.com/goccy/go-yaml":        {"config"},
+	"github.com/goccy/go-yaml":        {"config", "wire"},
 	"github.com/jackc/pgx":            {"store"},
 	"github.com/pressly/goose":        {"store"},
 	"modernc.org/sqlite":              {"store"},

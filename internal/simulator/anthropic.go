@@ -125,10 +125,6 @@ func (s anthropicSpeech) failure(dst []byte, r *refusal, p *plan, usage bool) []
 	return append(dst, `,"request_id":"req_sim"}`...)
 }
 
-func (s anthropicSpeech) broken(x *exchange, r *refusal) {
-	x.append("error", func(dst []byte) []byte { return s.failure(dst, r, &x.plan, false) })
-}
-
 func anthropicErrorType(status int) string {
 	switch status {
 	case http.StatusNotFound:

@@ -114,7 +114,7 @@ func (x *exchange) reach(p Point) bool {
 		}
 	case BreakError:
 		x.end(Broken)
-		x.speech.broken(x, x.brokenError())
+		x.breaks(x.brokenError())
 		x.close()
 	case BreakEnd:
 		x.status = http.StatusOK

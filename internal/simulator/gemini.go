@@ -162,11 +162,6 @@ func (s geminiSpeech) failure(dst []byte, r *refusal, p *plan, usage bool) []byt
 	return append(dst, '}')
 }
 
-func (s geminiSpeech) broken(x *exchange, r *refusal) {
-	x.append("", func(dst []byte) []byte { return s.failure(dst, r, &x.plan, false) })
-	s.done(x)
-}
-
 func geminiStatus(status int) string {
 	switch status {
 	case http.StatusUnauthorized:

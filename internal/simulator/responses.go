@@ -41,18 +41,16 @@ func (responsesSpeech) status(p *plan) string {
 	return "completed"
 }
 
-func (responsesSpeech) item(dst []byte, p *plan, status string, text int64) []byte {
-	dst = append(dst, `{"id":"msg_1","type":"message","status":"`...)
-	dst = append(dst, status...)
-	dst = append(dst, `","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"`...)
+func (responsesSpeech) item(dst []byte, text int64) []byte {
+	dst = append(dst, `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"`...)
 	return append(appendText(dst, 0, text), `"}]}`...)
 }
 
 func (s responsesSpeech) whole(dst []byte, p *plan) (answer []byte, firstText, usageAt int) {
 	base := len(dst)
 	dst = s.head(dst, p, s.status(p))
-	firstText = len(s.item(dst, p, "completed", 0)) - base - len(`"}]}`)
-	dst = append(s.item(dst, p, "completed", p.text), ']')
+	firstText = len(s.item(dst, 0)) - base - len(`"}]}`)
+	dst = append(s.item(dst, p.text), ']')
 	usageAt = len(dst) - base
 	return append(s.appendUsage(dst, p, p.output), '}'), firstText, usageAt
 }
@@ -126,7 +124,7 @@ func (s responsesSpeech) finish(x *exchange) bool {
 		dst = append(dst, `,"item_id":"msg_1","output_index":0,"content_index":0,"text":"`...)
 		return append(appendText(dst, 0, x.plan.text), `"}`...)
 	}) && s.event(x, "response.output_item.done", func(dst []byte) []byte {
-		return append(s.item(append(dst, `,"output_index":0,"item":`...), &x.plan, "completed", x.plan.text), '}')
+		return append(s.item(append(dst, `,"output_index":0,"item":`...), x.plan.text), '}')
 	})
 }
 
@@ -137,7 +135,7 @@ func (s responsesSpeech) done(x *exchange) {
 	name := "response." + s.status(&x.plan)
 	x.append(name, func(dst []byte) []byte {
 		dst = s.head(append(x.numbered(dst, name), `,"response":`...), &x.plan, s.status(&x.plan))
-		dst = append(s.item(dst, &x.plan, "completed", x.plan.text), ']')
+		dst = append(s.item(dst, x.plan.text), ']')
 		return append(s.appendUsage(dst, &x.plan, x.plan.output), "}}"...)
 	})
 }
@@ -146,7 +144,7 @@ func (responsesSpeech) failure(dst []byte, r *refusal, p *plan, usage bool) []by
 	return openAISpeech{}.failure(dst, r, p, usage)
 }
 
-func (responsesSpeech) broken(x *exchange, r *refusal) {
+func (responsesSpeech) breaks(x *exchange, r *refusal) {
 	x.append("error", func(dst []byte) []byte {
 		dst = append(x.numbered(dst, "error"), `,"code":"`...)
 		dst = append(append(dst, r.code...), `","message":`...)

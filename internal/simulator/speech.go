@@ -31,11 +31,26 @@ type speech interface {
 	done(x *exchange)
 	// failure appends an error; usage says that it is billed and reported.
 	failure(dst []byte, r *refusal, p *plan, usage bool) []byte
-	// broken appends the error event that ends a stream.
-	broken(x *exchange, r *refusal)
 }
 
-// speechOf is how a protocol is spoken; array: streams are one JSON array.
+// breaker is a speech whose error events are not as its errors are.
+type breaker interface {
+	breaks(x *exchange, r *refusal)
+}
+
+// breaks appends the error event that ends a stream.
+func (x *exchange) breaks(r *refusal) {
+	if b, ok := x.speech.(breaker); ok {
+		b.breaks(x, r)
+		return
+	}
+	x.append("error", func(dst []byte) []byte { return x.speech.failure(dst, r, &x.plan, false) })
+	if x.q.Array {
+		x.speech.done(x)
+	}
+}
+
+// speechOf is how a protocol is spoken.
 func speechOf(p Protocol) speech {
 	switch p {
 	case Anthropic:
@@ -107,10 +122,6 @@ func (openAISpeech) failure(dst []byte, r *refusal, p *plan, usage bool) []byte 
 		dst = p.appendUsage(dst, p.choices*p.output)
 	}
 	return append(dst, '}')
-}
-
-func (s openAISpeech) broken(x *exchange, r *refusal) {
-	x.append("", func(dst []byte) []byte { return s.failure(dst, r, &x.plan, false) })
 }
 
 // protocolAt is what is spoken at a path.

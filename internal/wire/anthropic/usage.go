@@ -112,7 +112,7 @@ func (r *report) details(s *wire.Scanner, of field, member func(key []byte)) {
 
 // tool reads how often one of the provider's own tools ran.
 func (r *report) tool(s *wire.Scanner, key []byte, limit int64) {
-	name := ""
+	var name string
 	switch string(key) {
 	case "web_search_requests":
 		name = call.WebSearch
