@@ -5,7 +5,6 @@ package price
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/money"
@@ -137,7 +136,8 @@ func (w *Want) dearest(r *Row, prices rates) (call.Usage, error) {
 	} else {
 		output *= completions
 	}
-	w.place(r, prices, w.InputTokens, []possible{
+	droppable := w.ByUnit && r.pricesMedia()
+	hold(dearestOf(prices, droppable, []possible{
 		{partInput, true, &u.Input},
 		{partCachedInput, true, &u.CachedInput},
 		{partCacheWrite5m, w.CachesInput || w.CachesOneHour, &u.CacheWrite5m},
@@ -145,12 +145,12 @@ func (w *Want) dearest(r *Row, prices rates) (call.Usage, error) {
 		{partAudioInput, !w.NoAudioInput, &u.AudioInput},
 		{partCachedAudioInput, !w.NoAudioInput, &u.CachedAudioInput},
 		{partImageInput, !w.NoImageInput, &u.ImageInput},
-	})
-	w.place(r, prices, output, []possible{
+	}), w.InputTokens)
+	hold(dearestOf(prices, droppable, []possible{
 		{partOutput, true, &u.Output},
 		{partAudioOutput, !w.NoAudioOutput, &u.AudioOutput},
 		{partImageOutput, !w.NoImageOutput, &u.ImageOutput},
-	})
+	}), output)
 	return u, nil
 }
 
@@ -170,13 +170,10 @@ func (w *Want) dropUnits(r *Row, prices rates, u *call.Units) error {
 	return nil
 }
 
-// place puts n tokens where they cost most.
-func (w *Want) place(r *Row, prices rates, n int64, list []possible) {
-	if w.ByUnit && r.pricesMedia() {
-		list = slices.DeleteFunc(list, func(p possible) bool { return prices[p.part] == nil })
-	}
-	if len(list) > 0 {
-		*dearestOf(prices, list) = n
+// hold puts n tokens into a place, if there is one.
+func hold(place *int64, n int64) {
+	if place != nil {
+		*place = n
 	}
 }
 
@@ -188,16 +185,24 @@ type possible struct {
 }
 
 // dearestOf is the place of the dearest part that is possible; of the first,
-// the text, when that has no price.
-func dearestOf(prices rates, list []possible) *int64 {
-	found := list[0]
+// the text, when that has no price. Where tokens without a price are droppable
+// it is that of the dearest part that has one, nil when none has.
+func dearestOf(prices rates, droppable bool, list []possible) *int64 {
+	found := &list[0]
 	if prices[found.part] == nil {
-		return found.count
+		if !droppable {
+			return found.count
+		}
+		found = nil
 	}
-	for _, p := range list[1:] {
-		if p.can && prices[p.part] != nil && *prices[p.part] > *prices[found.part] {
+	for i := range list {
+		p := &list[i]
+		if p.can && prices[p.part] != nil && (found == nil || *prices[p.part] > *prices[found.part]) {
 			found = p
 		}
+	}
+	if found == nil {
+		return nil
 	}
 	return found.count
 }
