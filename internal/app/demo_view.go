@@ -309,7 +309,7 @@ func (v *demoView) refusal(a *demoAnswer, explained *admin.RequestAnswer) {
 
 // checkLine is what a check saw, up to its verdict.
 func checkLine(name, amount, used, held, wanted string) string {
-	return fmt.Sprintf("%-*s%12s%14s%10s%12s  ", demoLabel, name, amount, used, held, wanted)
+	return fmt.Sprintf("%-*s%12s%14s%12s%12s  ", demoLabel, name, amount, used, held, wanted)
 }
 
 func seen(sign, figure string) string {
