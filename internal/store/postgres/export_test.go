@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weirhq/weir/internal/store"
 )
 
 // Guessed is how many batches took one round trip.
@@ -53,4 +55,17 @@ func PlanSettings() map[string]string {
 		out[s.name] = s.value
 	}
 	return out
+}
+
+// UsageBetween reads a report between two calls of fn in its transaction.
+func (b *Book) UsageBetween(ctx context.Context, q store.UsageQuery, fn func(pgx.Tx) error) error {
+	return b.snapshot(ctx, func(tx pgx.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		if _, err := readUsage(ctx, tx, &q); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
 }

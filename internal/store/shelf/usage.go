@@ -16,6 +16,7 @@ import (
 type Usage struct {
 	query  *store.UsageQuery
 	whole  int64
+	events int // that were looked at
 	groups map[string]*group
 }
 
@@ -31,6 +32,7 @@ func NewUsage(q *store.UsageQuery, whole int64) *Usage {
 
 // Add counts one event, if the report asks for it.
 func (u *Usage) Add(e *ledger.Event) {
+	u.events++
 	at := e.AdmittedAt
 	if at < u.whole {
 		at += dayNoon - at%DayMicros
@@ -41,6 +43,9 @@ func (u *Usage) Add(e *ledger.Event) {
 	r := e.Rollup()
 	u.add(&r, window.DayAt(at, u.query.Zone))
 }
+
+// Events is how many events the report has looked at.
+func (u *Usage) Events() int { return u.events }
 
 // AddSum counts what one span of the report's Plan has of one group, of which
 // only what Columns names need be set.

@@ -4,10 +4,13 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"strings"
 
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/store"
 )
 
 // FailCommits puts f in the place of every commit until the book connects anew.
@@ -96,4 +99,25 @@ func ReadJournalRow(row []byte) (int, error) {
 		return 0, err
 	}
 	return b.rows(), nil
+}
+
+// EventsRead is how many events a report looks at.
+func (b *Book) EventsRead(ctx context.Context, q store.UsageQuery) (n int, err error) {
+	err = b.snapshot(ctx, func(tx *sql.Tx) error {
+		u := &usage{ctx: ctx, tx: tx, query: &q}
+		_, err := u.read()
+		n = u.sums.Events()
+		return err
+	})
+	return n, err
+}
+
+// UsagePlan is how SQLite sums a report's roll-ups.
+func (b *Book) UsagePlan(ctx context.Context, q store.UsageQuery) (string, error) {
+	statement, _ := sumRollups(q.By)
+	steps, err := queryAll(ctx, b.read, func(r row) (s string, err error) {
+		var n int
+		return s, r.Scan(&n, &n, &n, &s)
+	}, "EXPLAIN QUERY PLAN "+statement, q.Workspace, q.From, q.To)
+	return strings.Join(steps, "; "), err
 }

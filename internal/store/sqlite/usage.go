@@ -75,15 +75,21 @@ func (u *usage) read() ([]store.UsageRow, error) {
 	return u.sums.Rows(), nil
 }
 
-func (u *usage) spans(spans []shelf.Span) error {
-	columns, of := shelf.Columns(u.query.By)
-	group := ` HAVING count(*) > 0`
-	more := ``
+// sumRollups is the statement that sums one span's roll-ups by groups, and what its
+// last columns are of.
+func sumRollups(by []store.By) (statement string, of []store.By) {
+	columns, of := shelf.Columns(by)
+	more, group := ``, ` HAVING count(*) > 0`
 	if len(columns) > 0 {
 		list := strings.Join(columns, ", ")
-		group, more = ` GROUP BY `+list, `, `+list
+		more, group = `, `+list, ` GROUP BY `+list
 	}
-	statement, err := u.tx.PrepareContext(u.ctx, fmt.Sprintf(sqlSumRollups, more, group))
+	return fmt.Sprintf(sqlSumRollups, more, group), of
+}
+
+func (u *usage) spans(spans []shelf.Span) error {
+	query, of := sumRollups(u.query.By)
+	statement, err := u.tx.PrepareContext(u.ctx, query)
 	if err != nil {
 		return known(err)
 	}

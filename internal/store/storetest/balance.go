@@ -162,10 +162,32 @@ func (b *Books) verified() error {
 	for i := range b.Unrolled {
 		v.Unrolled(&b.Unrolled[i])
 	}
-	for _, d := range v.Differences() {
+	return firstDifference(v.Differences())
+}
+
+func firstDifference(list []ledger.Difference) error {
+	for _, d := range list {
 		return fmt.Errorf("%+v: %s is %d, the records say %d (%s)", d.Counter, d.Figure, d.Have, d.Want, d.ID)
 	}
 	return nil
+}
+
+// RolledUp compares roll-ups with events that may have been written past the book.
+func (b *Books) RolledUp() error {
+	v := ledger.NewVerifier(b.Whole)
+	v.RolledFrom(b.Whole)
+	for i := range b.Events {
+		e := b.Events[i]
+		e.Charges, e.Flows = nil, nil
+		v.Event(&e)
+	}
+	for i := range b.Rollups {
+		v.Rollup(&b.Rollups[i])
+	}
+	for i := range b.Unrolled {
+		v.Unrolled(&b.Unrolled[i])
+	}
+	return firstDifference(v.Differences())
 }
 
 func (b *Books) raisesAgree() error {

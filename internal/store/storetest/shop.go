@@ -62,8 +62,14 @@ func (s *shop) budgetCheck(limit string, metric ledger.Metric, amount int64) led
 
 // admit asks to run one request on a model, with its worst case.
 func (s *shop) admit(d *desk, model string, spend int64) *ledger.Op {
-	op := &ledger.Op{
-		Verb: ledger.Admit, ID: d.newID(), Workspace: s.workspace, Process: "p1", HoldMicros: holdMicros,
+	op := s.admission(model, spend, d.newID())
+	op.Name(d.store.Now())
+	return op
+}
+
+func (s *shop) admission(model string, spend int64, id ledger.ID) *ledger.Op {
+	return &ledger.Op{
+		Verb: ledger.Admit, ID: id, Workspace: s.workspace, Process: "p1", HoldMicros: holdMicros,
 		Subjects: ledger.Subjects{Key: s.key, User: "ada", Team: "red", Project: "x", Tags: []string{"t1"}},
 		Checks:   s.checks(), Note: []byte("note"), ClientID: "client-1",
 		Candidates: []ledger.Candidate{{
@@ -72,8 +78,6 @@ func (s *shop) admit(d *desk, model string, spend int64) *ledger.Op {
 			Checks: []ledger.Check{s.budgetCheck("model:"+model, ledger.Tokens, 1_000_000_000)},
 		}},
 	}
-	op.Name(d.store.Now())
-	return op
 }
 
 // settle ends a request with one attempt's use.
