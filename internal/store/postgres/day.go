@@ -23,6 +23,13 @@ const (
 	daysKept = 62
 	// dayEvery is how often days are made ahead.
 	dayEvery = time.Hour
+	// dayLocks is how long a day's turn waits for locks that batches wait behind, in
+	// milliseconds; it is tried dayTries times, dayRest apart, and then an hour later.
+	dayLocks = "10"
+	dayTries = 10
+	dayRest  = 200 * time.Millisecond
+	// mostKept is how many entries a day may leave behind for the default partition.
+	mostKept = 1000
 )
 
 // beating says that this process lives, and makes days ahead.
@@ -51,13 +58,36 @@ func (b *Book) turnDays(ctx context.Context, at int64) error {
 // day does what one day needs. Where weir migrate is run by another role, which
 // owns the tables, days are left to it: what has none of its own lies in the
 // default partition.
+//
+// Whoever waits for a lock has everybody wait who comes later: it waits for a
+// moment only, again and again, as long as reports have the table in use.
 func (b *Book) day(ctx context.Context, fn func(pgx.Tx) error) error {
-	err := b.transact(ctx, fn)
-	var pg *pgconn.PgError
-	if b.options.MigrateByHand && errors.As(err, &pg) && pg.Code == codeNoRight {
-		return nil
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	var err error
+	for range dayTries {
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-rest.C:
+		}
+		err = b.transact(ctx, fn)
+		var pg *pgconn.PgError
+		if b.options.MigrateByHand && errors.As(err, &pg) && pg.Code == codeNoRight {
+			return nil
+		}
+		if !inUse(err) {
+			return err
+		}
+		rest.Reset(dayRest)
 	}
 	return err
+}
+
+// inUse tells whether a lock was not to be had in time.
+func inUse(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == codeNoLock
 }
 
 // makeDays makes the partitions of the days around an instant, and of so many
@@ -103,8 +133,10 @@ func makeDay(ctx context.Context, tx pgx.Tx, name string, start time.Time) error
 	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`_default WHERE id >= $1 AND id < $2)`, uuidOf(from), uuidOf(to)).Scan(&taken); err != nil || taken {
 		return err
 	}
+	if _, err := tx.Exec(ctx, sqlLockTimeout, dayLocks); err != nil {
+		return err
+	}
 	for _, statement := range []string{
-		`SET LOCAL lock_timeout = '1s'`,
 		`CREATE TABLE ` + name + ` (LIKE ` + table + ` INCLUDING ALL)`,
 		`ALTER TABLE ` + table + ` ATTACH PARTITION ` + name + ` FOR VALUES ` + bounds,
 	} {
@@ -115,8 +147,7 @@ func makeDay(ctx context.Context, tx pgx.Tx, name string, start time.Time) error
 	return nil
 }
 
-// dropDays drops the partitions of days long past that Prune has emptied. It
-// waits for nobody: a partition that is in use is dropped another time.
+// dropDays drops the partitions of days long past that Prune has emptied.
 func (b *Book) dropDays(ctx context.Context, at int64) error {
 	last := time.UnixMicro(at).UTC().AddDate(0, 0, -daysKept).Format("_20060102")
 	names, err := queryAll(ctx, b.reports, scanName, sqlOldDays, []string{"events" + last, "calls" + last})
@@ -133,25 +164,52 @@ func (b *Book) dropDays(ctx context.Context, at int64) error {
 }
 
 func dropDay(ctx context.Context, tx pgx.Tx, name string) error {
+	parent, _, _ := strings.Cut(name, "_")
 	table := pgx.Identifier{name}.Sanitize()
 	// Looked at before it is locked: most that are not empty never are.
-	taken := false
-	look := `SELECT EXISTS (SELECT FROM ` + table + `)`
-	if err := tx.QueryRow(ctx, look).Scan(&taken); err != nil || taken {
+	keeps, left, err := leftOf(ctx, tx, parent, table)
+	if err != nil || left {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '100ms'`); err != nil {
+	if _, err := tx.Exec(ctx, sqlLockTimeout, dayLocks); err != nil {
 		return err
 	}
-	parent, _, _ := strings.Cut(name, "_")
 	if _, err := tx.Exec(ctx, `LOCK TABLE `+parent+`, `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 		return err
 	}
-	if err := tx.QueryRow(ctx, look).Scan(&taken); err != nil || taken {
+	if keeps, left, err = leftOf(ctx, tx, parent, table); err != nil || left {
 		return err
 	}
-	_, err := tx.Exec(ctx, `DROP TABLE `+table)
-	return err
+	statements := []string{`DROP TABLE ` + table}
+	if keeps {
+		// Days must not become more for ever because each has an entry or two.
+		statements = []string{
+			`ALTER TABLE events DETACH PARTITION ` + table,
+			`INSERT INTO events (` + eventColumns + `, tx) SELECT ` + eventColumns + `, tx FROM ` + table,
+			`DROP TABLE ` + table,
+		}
+	}
+	for _, statement := range statements {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftOf tells whether a day's partition keeps entries, which stay for ever, and
+// whether anything else is left of it, or too many to be moved.
+func leftOf(ctx context.Context, tx pgx.Tx, parent, table string) (keeps, left bool, err error) {
+	if parent != "events" {
+		err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`)`).Scan(&left)
+		return false, left, err
+	}
+	if err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+` WHERE kind < $1)`, int16(ledger.EventTopUp)).Scan(&left); err != nil || left {
+		return false, left, err
+	}
+	var entries int
+	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM `+table+` LIMIT $1) AS e`, mostKept+1).Scan(&entries)
+	return entries > 0, entries > mostKept, err
 }
 
 func scanName(r scanner) (string, error) {

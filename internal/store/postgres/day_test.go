@@ -82,3 +82,61 @@ func TestDaysComeAndGo(t *testing.T) {
 	spend()
 	balanced(t, book)
 }
+
+// TestADaysTurnMakesNobodyWait: while a report has the tables in use, the
+// partitions of days neither come nor go, and no batch waits for longer than a
+// moment; afterwards they do. What stays for ever of a day lies in the default
+// partition (RES-6).
+func TestADaysTurnMakesNobodyWait(t *testing.T) {
+	url, now := server.Database(t), clock.NewManual(storetest.Noon)
+	book := open(t, postgres.Options{URL: url, Clock: now, LockTimeout: 100 * time.Millisecond})
+	top := &ledger.Op{
+		Verb: ledger.Fund, ID: newID(now.Now()), Workspace: "acme", Checks: cycle(newID(now.Now()), "acme", "", now.Now()).Checks[:1],
+		Entry: &ledger.Entry{Kind: ledger.EventTopUp, Amounts: ledger.Amounts{Spend: 9}},
+	}
+	if _, err := book.Apply(t.Context(), []*ledger.Op{top}); err != nil {
+		t.Fatal(err)
+	}
+	spent(t, book, "k", 1)
+	roll(t, book, 10)
+	now.Advance(100 * 24 * time.Hour)
+	for done := false; !done; {
+		var err error
+		if _, done, err = book.Prune(t.Context(), storetest.CutAt(now.Now()), 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := connect(t, url)
+	reading, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reading.Exec(t.Context(), `SELECT count(*) FROM events, calls`); err != nil {
+		t.Fatal(err)
+	}
+	turned := make(chan error)
+	go func() { turned <- book.TurnDays(t.Context(), now.Now()) }()
+	for waiting := true; waiting; {
+		select {
+		case err := <-turned:
+			if err == nil {
+				t.Error("a day came or went beside a report")
+			}
+			waiting = false
+		default:
+			spent(t, book, "k", 1) // it would fail behind a lock of 100 ms
+		}
+	}
+	if err := reading.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := book.TurnDays(t.Context(), now.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var old, kept int
+	err = conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_class WHERE relname = 'events_20260310'), (SELECT count(*) FROM events_default WHERE kind = 6)`).Scan(&old, &kept)
+	if err != nil || old != 0 || kept != 1 {
+		t.Errorf("%d old partitions, %d entries kept, %v", old, kept, err)
+	}
+	balanced(t, book)
+}

@@ -159,7 +159,9 @@ func (b *Book) start(ctx context.Context, config *pgxpool.Config) error {
 	if err := b.recount(ctx); err != nil {
 		return err
 	}
-	if err := b.makeDays(ctx, b.Now(), daysAhead); err != nil {
+	if err := b.makeDays(ctx, b.Now(), daysAhead); inUse(err) {
+		b.tell(ctx, err) // without a day's partition its rows lie in the default one
+	} else if err != nil {
 		return err
 	}
 	return b.openBatches(ctx, config)
