@@ -93,10 +93,11 @@ fuzz: ## Every fuzz target for FUZZTIME (10m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite, PG_SEEDS (500) on PostgreSQL, and send STREAMS (100,000)
+soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite, PG_SEEDS (500) on PostgreSQL; send STREAMS (100,000); report and drop EVENTS (1,000,000)
 	@WEIR_SIM_SEEDS=$(SEEDS) WEIR_SIM_SQLITE_SEEDS=$(SQLITE_SEEDS) WEIR_SIM_POSTGRES_SEEDS=$(PG_SEEDS) \
 		go test -timeout 0 -v -run 'TestSeedsKeepEveryInvariant|DoesAsTheModel' ./internal/sim
 	@WEIR_STREAMS=$(STREAMS) go test -count=1 -timeout 0 -v -run TestStreamsLeaveNo ./internal/app
+	@WEIR_SOAK_EVENTS=$(EVENTS) go test -p 1 -count=1 -timeout 0 -v -run TestReportsOfManyEvents ./internal/store/sqlite ./internal/store/postgres
 
 .PHONY: torture
 torture: ## Kill, starve, cut and lie to the real program, its network and database for ROUNDS (12), audit its books

@@ -59,7 +59,7 @@ func (b *Book) Prune(ctx context.Context, cut store.Cut, limit int) (step store.
 			done = true
 			return err
 		}
-		if _, err := tx.Exec(ctx, sqlByIndex, milliseconds(b.options.LockTimeout)); err != nil {
+		if _, err := tx.Exec(ctx, sqlByIndex, milliseconds(b.options.LockTimeout), milliseconds(reportTimeout)); err != nil {
 			return err
 		}
 		p := &pruner{ctx: ctx, tx: tx, limit: max(2, limit), step: &step, at: &at}

@@ -44,7 +44,8 @@ ON CONFLICT (workspace, quarter, grp) DO UPDATE SET
 
 	// sqlByIndex: the plans of a step do not depend on what is known of the tables.
 	sqlByIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
- set_config('jit', 'off', true), set_config('lock_timeout', $1, true)`
+ set_config('jit', 'off', true), set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+ set_config('idle_in_transaction_session_timeout', $2, true)`
 
 	sqlCluster     = `SELECT system_identifier::text FROM pg_control_system()`
 	sqlNewestEvent = `SELECT coalesce(max(tx), 0) FROM events`
@@ -58,7 +59,7 @@ ON CONFLICT (workspace, quarter, grp) DO UPDATE SET
 // them passes none over.
 func (b *Book) Roll(ctx context.Context, limit int) (events int64, done bool, err error) {
 	err = b.transact(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, sqlByIndex, milliseconds(b.options.LockTimeout)); err != nil {
+		if _, err := tx.Exec(ctx, sqlByIndex, milliseconds(b.options.LockTimeout), milliseconds(reportTimeout)); err != nil {
 			return err
 		}
 		var through, base, safe int64

@@ -209,6 +209,26 @@ func TestAServerThatCountsFewerTransactionsIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestReportsHaveAnEnd: one that hangs would keep every dead version of a counter
+// (ENGINE, risks). It has connections of its own.
+func TestReportsHaveAnEnd(t *testing.T) {
+	url := server.Database(t)
+	for _, pooling := range []bool{false, true} {
+		book := open(t, postgres.Options{URL: url, Clock: clock.NewManual(storetest.Noon), Pooling: pooling})
+		err := book.UsageBetween(t.Context(), store.UsageQuery{Workspace: "acme", To: math.MaxInt64}, func(tx pgx.Tx) error {
+			var statement, idle string
+			const bounds = `SELECT current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')`
+			if err := tx.QueryRow(t.Context(), bounds).Scan(&statement, &idle); err != nil || statement != "1min" || idle != "1min" {
+				t.Errorf("pooling %v: a statement has %s, an idle transaction %s, %v", pooling, statement, idle, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // days makes the partitions that Event's days lie in.
 func days(t testing.TB, book *postgres.Book) {
 	t.Helper()

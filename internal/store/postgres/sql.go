@@ -203,6 +203,8 @@ WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.relname = k.name AND pg_table_i
 JOIN pg_class p ON p.oid = i.inhparent JOIN unnest($1::text[]) AS k (last) ON split_part(k.last, '_', 1) = p.relname
 WHERE pg_table_is_visible(c.oid) AND c.relname ~ '_[0-9]{8}$' AND c.relname COLLATE "C" < k.last ORDER BY 1`
 
+	sqlBounds = `SELECT set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $1, true)`
+
 	sqlLastSeen = `SELECT coalesce(max(seen_at), 0) FROM replicas`
 	// sqlAcceptClock makes the store believe in an earlier time.
 	sqlAcceptClock = `UPDATE replicas SET seen_at = least(seen_at, $1)`

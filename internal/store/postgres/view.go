@@ -18,10 +18,34 @@ func (b *Book) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := b.Flush(ctx); err != nil {
 		return err
 	}
-	return b.snapshot(ctx, func(tx pgx.Tx) error { return fn(&reader{ctx, tx}) })
+	return b.endless(ctx, func(tx pgx.Tx) error { return fn(&reader{ctx, tx}) })
 }
 
-func (b *Book) snapshot(ctx context.Context, fn func(pgx.Tx) error) (err error) {
+// snapshot runs fn in a transaction that sees one snapshot, and has an end: an old
+// snapshot keeps the dead versions of every counter alive.
+func (b *Book) snapshot(ctx context.Context, fn func(pgx.Tx) error) error {
+	if !b.options.Pooling {
+		return b.reading(ctx, fn) // the session has the bounds
+	}
+	return b.reading(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlBounds, milliseconds(reportTimeout)); err != nil {
+			return known(err)
+		}
+		return fn(tx)
+	})
+}
+
+// endless is snapshot for a walk over everything, which may take longer.
+func (b *Book) endless(ctx context.Context, fn func(pgx.Tx) error) error {
+	return b.reading(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlBounds, "0"); err != nil {
+			return known(err)
+		}
+		return fn(tx)
+	})
+}
+
+func (b *Book) reading(ctx context.Context, fn func(pgx.Tx) error) (err error) {
 	tx, err := b.reports.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return fmt.Errorf("begin to read: %w", known(err))
@@ -31,12 +55,6 @@ func (b *Book) snapshot(ctx context.Context, fn func(pgx.Tx) error) (err error) 
 			err = known(end)
 		}
 	}()
-	if !b.options.Pooling {
-		// A verification may take longer than a report.
-		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return known(err)
-		}
-	}
 	return fn(tx)
 }
 

@@ -26,7 +26,7 @@ func (b *Book) Whole(ctx context.Context, fn func(store.Reader, store.Rest) erro
 	if err := b.Flush(ctx); err != nil {
 		return err
 	}
-	return b.snapshot(ctx, func(tx pgx.Tx) error {
+	return b.endless(ctx, func(tx pgx.Tx) error {
 		r := &reader{ctx, tx}
 		return fn(r, r)
 	})
