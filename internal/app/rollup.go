@@ -13,9 +13,9 @@ const (
 	// rollEvery is how old an event is, or a little more, when reports find it in
 	// roll-ups; until then they read it beside them.
 	rollEvery = 5 * time.Second
-	// rollStep is how many events one step rolls up, rollRest how long the batches
-	// then have the store for themselves.
-	rollStep = 2000
+	// rollStep is how many events one step rolls up; the batches then have the store
+	// for themselves for as long, and for rollRest at the least.
+	rollStep = 1000
 	rollRest = 20 * time.Millisecond
 )
 
@@ -35,6 +35,7 @@ func (s *Server) roll(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
+		began := time.Now()
 		_, done, err := book.Roll(ctx, rollStep)
 		if err != nil && !failed && ctx.Err() == nil {
 			s.log.Warn("usage could not be rolled up: reports read more events until it can; it is tried again", "error", err)
@@ -43,7 +44,7 @@ func (s *Server) roll(ctx context.Context) {
 		if done || failed {
 			timer.Reset(rollEvery)
 		} else {
-			timer.Reset(rollRest)
+			timer.Reset(max(rollRest, time.Since(began)))
 		}
 	}
 }

@@ -167,8 +167,7 @@ func dropDay(ctx context.Context, tx pgx.Tx, name string) error {
 	parent, _, _ := strings.Cut(name, "_")
 	table := pgx.Identifier{name}.Sanitize()
 	// Looked at before it is locked: most that are not empty never are.
-	keeps, left, err := leftOf(ctx, tx, parent, table)
-	if err != nil || left {
+	if _, left, err := leftOf(ctx, tx, parent, table); err != nil || left {
 		return err
 	}
 	if _, err := tx.Exec(ctx, sqlLockTimeout, dayLocks); err != nil {
@@ -177,7 +176,8 @@ func dropDay(ctx context.Context, tx pgx.Tx, name string) error {
 	if _, err := tx.Exec(ctx, `LOCK TABLE `+parent+`, `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 		return err
 	}
-	if keeps, left, err = leftOf(ctx, tx, parent, table); err != nil || left {
+	keeps, left, err := leftOf(ctx, tx, parent, table)
+	if err != nil || left {
 		return err
 	}
 	statements := []string{`DROP TABLE ` + table}

@@ -4,6 +4,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,6 +33,7 @@ func fill(t testing.TB, path string, n int) (events []ledger.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = insert.Close() }()
 	random := storetest.Random(1)
 	for i := range n {
 		e := storetest.Event(i, n, random)
@@ -44,10 +46,7 @@ func fill(t testing.TB, path string, n int) (events []ledger.Event) {
 	if _, err := tx.Exec(`DELETE FROM meta WHERE name = 'rolled_up'`); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
+	if err := errors.Join(tx.Commit(), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return events

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/ledger"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/window"
@@ -84,14 +85,21 @@ func VolumeQueries(t testing.TB) map[string]store.UsageQuery {
 func SameUsage(t testing.TB, s store.Log, events []ledger.Event) {
 	t.Helper()
 	for name, q := range VolumeQueries(t) {
-		began := time.Now()
+		watch := stopwatch()
 		rows, err := s.Usage(t.Context(), q)
-		took := time.Since(began)
+		took := watch()
 		if want := bruteUsage(events, &q, 0); err != nil || !reflect.DeepEqual(rows, want) {
 			t.Errorf("by %s: %d rows, %v, events say %d rows", name, len(rows), err, len(want))
 		}
 		t.Logf("report by %s of %d events: %v, %d rows", name, len(events), took.Round(time.Millisecond), len(rows))
 	}
+}
+
+// stopwatch tells how long ago it was made.
+func stopwatch() func() time.Duration {
+	system := clock.System()
+	began := system.Now()
+	return func() time.Duration { return time.Duration(system.Now()-began) * time.Microsecond }
 }
 
 // Percentiles of what something took.
@@ -117,7 +125,7 @@ func Beside(t testing.TB, book store.Book, work func()) string {
 	for caller := range 4 {
 		s := newShop("beside")
 		s.key, s.budget = fmt.Sprint("k", caller), 1_000_000*dollar
-		random := rand.New(rand.NewPCG(uint64(caller), uint64(time.Now().UnixNano())))
+		random := rand.New(rand.NewPCG(uint64(caller), rand.Uint64()))
 		callers.Go(func() {
 			for {
 				select {
@@ -125,10 +133,10 @@ func Beside(t testing.TB, book store.Book, work func()) string {
 					return
 				default:
 				}
-				began := time.Now()
+				watch := stopwatch()
 				result, err := g.Do(s.admitNow(book.Now(), random))
 				mu.Lock()
-				took = append(took, time.Since(began))
+				took = append(took, watch())
 				mu.Unlock()
 				if err == nil {
 					_, err = g.Do(s.settle(result.Reservation, 1))
@@ -178,13 +186,13 @@ func PruneAll(ctx context.Context, t testing.TB, s store.Retainable, cut store.C
 	var took []time.Duration
 	var sum store.Pruned
 	for done := false; !done && (most == 0 || len(took) < most); {
-		began := time.Now()
+		watch := stopwatch()
 		var step store.Pruned
 		var err error
 		if step, done, err = s.Prune(ctx, cut, limit); err != nil {
 			t.Fatal(err)
 		}
-		took = append(took, time.Since(began))
+		took = append(took, watch())
 		sum.Calls, sum.Events, sum.Rollups, sum.Quarters = sum.Calls+step.Calls, sum.Events+step.Events, sum.Rollups+step.Rollups, sum.Quarters+step.Quarters
 		<-time.After(10 * time.Millisecond)
 	}
