@@ -112,6 +112,9 @@ func (b *Book) makeDays(ctx context.Context, at int64, ahead int) error {
 	for _, name := range missing {
 		if err := b.day(ctx, func(tx pgx.Tx) error { return makeDay(ctx, tx, name, starts[name]) }); err != nil {
 			errs = append(errs, fmt.Errorf("make the partition %s: %w", name, err))
+			if inUse(err) {
+				break // so will the others be; the next turn makes them
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -158,6 +161,9 @@ func (b *Book) dropDays(ctx context.Context, at int64) error {
 	for _, name := range names {
 		if err := b.day(ctx, func(tx pgx.Tx) error { return dropDay(ctx, tx, name) }); err != nil {
 			errs = append(errs, fmt.Errorf("drop the partition %s: %w", name, err))
+			if inUse(err) {
+				break
+			}
 		}
 	}
 	return errors.Join(errs...)
