@@ -259,17 +259,18 @@ func (b *Book) folding(ctx context.Context) {
 	}
 }
 
-// extendJournal gives the batches to come room that costs them no longer flush.
+// extendJournal gives the journal the length at which a flush is fast. Where there
+// is no room for it batches go on without.
 func (b *Book) extendJournal() {
-	for more := true; more; {
+	for {
 		var file *os.File
 		b.mu.Lock()
-		if more = b.journal != nil && !b.journal.broken; more {
-			file, more = b.journal.extend()
+		if b.journal != nil && !b.journal.broken {
+			file = b.journal.extend()
 		}
 		b.mu.Unlock()
-		if file != nil {
-			_ = frame.Flush(file) // a batch does so in any case
+		if file == nil || frame.Flush(file) != nil {
+			return
 		}
 	}
 }
