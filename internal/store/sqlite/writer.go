@@ -41,6 +41,7 @@ type writer struct {
 	last     int64
 	numbered []numbered
 	body     []byte // of a call, for one statement
+	puts     int    // statements of folds
 }
 
 // numbered is the row of a reservation; 0: it has none any more.
