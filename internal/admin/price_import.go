@@ -35,10 +35,7 @@ func (s *Service) PriceImport(ctx context.Context, a Actor, r PriceImportRequest
 	if _, err := time.Parse(time.DateOnly, r.Date); err != nil {
 		return PriceImportAnswer{}, refuse("date", "is no date like 2006-01-02")
 	}
-	list, err := pricelist.Read(r.Body, pricelist.Options{
-		Format: r.Format, Date: r.Date, Confirm: r.Confirm,
-		Provider: func(name string) string { return s.Prices.ProviderOf("", name) },
-	})
+	list, err := pricelist.Read(r.Body, pricelist.Options{Format: r.Format, Date: r.Date, Confirm: r.Confirm})
 	var problems document.Problems
 	switch {
 	case errors.As(err, &problems):

@@ -40,8 +40,6 @@ type Options struct {
 	Date string
 	// Confirm takes prices above 10,000 dollars.
 	Confirm bool
-	// Provider gives a provider of the list the name that its prices stand under.
-	Provider func(name string) string
 }
 
 // Note is something about one model of a list.
@@ -95,7 +93,7 @@ func FromDocument(n *document.Node, o Options) (*List, error) {
 	if o.Format != "" {
 		format = o.Format
 	}
-	r := &reader{Options: o, list: &List{Format: format}, rows: make(map[place]*price.Row)}
+	r := &reader{Options: o, list: &List{Format: format}, rows: make(map[place]placed)}
 	switch format {
 	case LiteLLM:
 		r.liteLLM(n)
@@ -140,15 +138,22 @@ type place struct {
 	from            int64
 }
 
+// placed is a row, and whether its provider is a second one there.
+type placed struct {
+	*price.Row
+	second bool
+}
+
 type reader struct {
 	Options
 	list *List
-	rows map[place]*price.Row
+	rows map[place]placed
 }
 
 // keep makes a row of a model, or tells why not.
 func (r *reader) keep(m *model) {
-	provider := r.provider(m.provider)
+	home := homeOf(m.provider)
+	provider := home.name
 	if m.wrong != nil {
 		m.wrong.Provider, m.wrong.Model = provider, m.name
 		r.list.Skipped = append(r.list.Skipped, *m.wrong)
@@ -156,6 +161,10 @@ func (r *reader) keep(m *model) {
 	}
 	if len(m.fields) == 0 {
 		r.list.Unpriced++
+		return
+	}
+	if provider == "" {
+		r.list.Skipped = append(r.list.Skipped, Note{"", m.name, "", "names no provider"})
 		return
 	}
 	row, err := r.row(m)
@@ -175,14 +184,7 @@ func (r *reader) keep(m *model) {
 	for _, note := range m.notes {
 		r.list.Notes = append(r.list.Notes, Note{provider, m.name, note.Field, note.Text})
 	}
-	r.put(place{provider, strings.ToLower(m.name), row.ValidFromMicros}, row)
-}
-
-func (r *reader) provider(name string) string {
-	if r.Provider == nil {
-		return name
-	}
-	return r.Provider(name)
+	r.put(place{provider, strings.ToLower(m.name), row.ValidFromMicros}, placed{row, home.second})
 }
 
 func (r *reader) row(m *model) (*price.Row, error) {
@@ -197,17 +199,19 @@ func (r *reader) row(m *model) (*price.Row, error) {
 	return row.Seal(), nil
 }
 
-// put takes a row. Of two in one place the dearer stays: providers of a list that
-// are one here may price a model differently, and a charge must not be too low.
-func (r *reader) put(at place, row *price.Row) {
-	other := r.rows[at]
-	if other == nil || other.ID == row.ID {
+// put takes a row. Of two in one place the first provider's stays; of two such
+// the dearer one, for a charge must not be too low.
+func (r *reader) put(at place, row placed) {
+	other, taken := r.rows[at]
+	switch {
+	case !taken || other.second && !row.second:
 		r.rows[at] = row
-		return
-	}
-	r.list.Notes = append(r.list.Notes, Note{at.provider, row.Model, "", "is listed twice at different prices: the dearer is taken"})
-	if probe(row) > probe(other) {
-		r.rows[at] = row
+	case row.second && !other.second, other.ID == row.ID:
+	default:
+		r.list.Notes = append(r.list.Notes, Note{at.provider, row.Model, "", "is listed twice at different prices: the dearer is taken"})
+		if probe(row.Row) > probe(other.Row) {
+			r.rows[at] = row
+		}
 	}
 }
 
@@ -241,7 +245,7 @@ func allZero(fields map[string]string) bool {
 func (r *reader) sort() {
 	r.list.Rows = make(map[string][]*price.Row)
 	for at, row := range r.rows {
-		r.list.Rows[at.provider] = append(r.list.Rows[at.provider], row)
+		r.list.Rows[at.provider] = append(r.list.Rows[at.provider], row.Row)
 	}
 	for _, rows := range r.list.Rows {
 		slices.SortFunc(rows, func(a, b *price.Row) int {

@@ -23,12 +23,7 @@ func read(t testing.TB, file string, o feed.Options) *feed.List {
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalogue, err := price.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
 	o.Date = "2026-11-30"
-	o.Provider = func(name string) string { return catalogue.ProviderOf("", name) }
 	list, err := feed.Read(text, o)
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +89,8 @@ func TestAListBecomesExactRows(t *testing.T) {
 			"openai painter":           "{per_image:0.04}",
 			"dashscope ranges":         "{above:{256000:{input:0.25,output:2}},input:0.05,output:0.4}",
 			"openai embedder":          "{input:0.02,output:0}",
+			"google vertex-only":       "{input:9,output:9}",
+			"cohere twice":             "{input:2,output:2}",
 		},
 		"models.dev.json": {
 			"openai gpt-x":       "{above:{272000:{cached_input:0.25,input:2.5,output:15}},cached_input:0.125,input:1.25,output:10}",
@@ -127,7 +124,9 @@ func TestWhatIsUnusualIsToldAndNotTaken(t *testing.T) {
 		"litellm.json": {
 			{
 				"databricks a-floats-tail input_cost_per_token: 0.30001999999999996 dollars has more than 9 decimal places",
+				"google gpt-4o-mini" + unknown,
 				"google thinker output_cost_per_reasoning_token: prices reasoning at 3.5 dollars a million tokens and not as output, of which it is a part",
+				"homeless: names no provider",
 				"openai a-list input_cost_per_token: is a list and no number",
 				"openai a-slip input: is above 10,000 dollars and needs confirm: true (prices are US dollars per million tokens, or for one where the name says per_)",
 				"openai a-tier-of-nothing input: costs nothing, and something in the service tier priority",
@@ -136,8 +135,9 @@ func TestWhatIsUnusualIsToldAndNotTaken(t *testing.T) {
 				"openai nothing-known" + unknown,
 			},
 			{
+				"cohere twice: is listed twice at different prices: the dearer is taken",
 				"google gemini-x factor.flex: the tier's prices are no one multiple of the standard ones: its dearest part's factor is taken for all",
-				"google gemini-x: is listed twice at different prices: the dearer is taken",
+				"openai gpt-4o-mini factor.flex: is left out: some of the tier's prices are discounted and some are not, which no factor is",
 				"openai gpt-4o-mini search_context_cost_per_query: differs by the size of the search: the dearest is taken",
 				"openai gpt-4o-transcribe input_cost_per_second: is left out: the model is priced by the token, too",
 			},
@@ -173,6 +173,30 @@ func TestWhatIsUnusualIsToldAndNotTaken(t *testing.T) {
 	confirmed := shown(t, read(t, "models.dev.json", feed.Options{Confirm: true}))
 	if got := confirmed["openai a-slip"]; got != "{confirm:true,input:150000,output:1}" {
 		t.Errorf("confirmed, the dear row is %s", got)
+	}
+}
+
+// PRC-2: what another provider resells under the same name prices nothing of the
+// first one's, and every home is one that the catalogue knows.
+func TestAProviderOfAListHasItsHomeInTheCatalogue(t *testing.T) {
+	catalogue, err := price.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"openai": "openai", "gemini": "google", "vertex_ai-openai_models": "google", "vertex_ai": "google", "amazon-bedrock": "aws",
+		"bedrock_converse": "aws", "xai": "x-ai", "togetherai": "together", "fireworks_ai": "fireworks", "github_copilot": "github-copilot",
+		"moonshot": "moonshotai", "voyage": "voyageai", "bigmodel": "zhipuai", "azure_ai": "azure", "cohere_chat": "cohere", "codestral": "mistral",
+		"zai-coding-plan": "zai", "nobody-knows": "nobody-knows", "databricks-openai": "databricks-openai",
+	} {
+		list, err := feed.Read([]byte(`{"m":{"litellm_provider":"`+name+`","input_cost_per_token":1e-06}}`), feed.Options{})
+		if err != nil || len(list.Rows[want]) != 1 {
+			t.Errorf("%s: %+v, %v", name, list, err)
+			continue
+		}
+		if len(catalogue.List(price.Filter{Provider: want})) == 0 && want != name {
+			t.Errorf("%s has the home %s, which the catalogue doesn't know", name, want)
+		}
 	}
 }
 

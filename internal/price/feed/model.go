@@ -81,7 +81,9 @@ func ratio(a, b string) (*big.Rat, bool) {
 
 // factor takes the prices of a service tier as one factor of the standard ones.
 // Lists round each price of a tier by itself; where the ratios differ the dearest
-// is taken, so that no part is charged at less than the list has.
+// is taken, so that no part is charged at less than the list has. A tier that
+// discounts some parts alone has no factor: it costs what the standard one does,
+// and who is served it is marked so.
 func (m *model) factor(tier string, prices map[string]string) {
 	var ratios []*big.Rat
 	for key, value := range prices {
@@ -103,8 +105,13 @@ func (m *model) factor(tier string, prices map[string]string) {
 	if len(ratios) == 0 {
 		return
 	}
-	most := slices.MaxFunc(ratios, (*big.Rat).Cmp)
-	if least := slices.MinFunc(ratios, (*big.Rat).Cmp); least.Cmp(most) != 0 {
+	most, least := slices.MaxFunc(ratios, (*big.Rat).Cmp), slices.MinFunc(ratios, (*big.Rat).Cmp)
+	switch {
+	case least.Cmp(most) == 0:
+	case most.Cmp(one) == 0:
+		m.note("factor."+tier, "is left out: some of the tier's prices are discounted and some are not, which no factor is")
+		return
+	default:
 		m.note("factor."+tier, "the tier's prices are no one multiple of the standard ones: its dearest part's factor is taken for all")
 	}
 	text, ok := factorText(most)
