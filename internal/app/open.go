@@ -103,6 +103,13 @@ func (c *core) openPostgres(ctx context.Context, file *config.File, o Options, s
 		return errors.Join(err, c.closeStore())
 	}
 	b.Start()
+	remarks, err := b.Remarks(ctx)
+	if err != nil {
+		c.log.Debug("the database does not tell of its standbys", "error", err)
+	}
+	for _, remark := range remarks {
+		c.log.Warn(remark)
+	}
 	return nil
 }
 

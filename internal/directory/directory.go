@@ -81,7 +81,7 @@ func New(ctx context.Context, s Store, c clock.Clock, prices *price.Catalogue) (
 	if err != nil {
 		return nil, fmt.Errorf("read the store's secret: %w", err)
 	}
-	d := &Directory{store: s, clock: c, prices: prices, storeSecret: secret}
+	d := &Directory{store: &circuit{Store: s, patience: storeTimeout}, clock: c, prices: prices, storeSecret: secret}
 	if d.cache.keys, err = otter.New(&otter.Options[keyID, *tenant.Key]{MaximumSize: maxKeys}); err != nil {
 		return nil, fmt.Errorf("make the key cache: %w", err)
 	}

@@ -189,6 +189,11 @@ func (b *Book) apply(ctx context.Context, needed *needs, ops []*ledger.Op) (resu
 		results, wrote, err = b.two(ctx, conn, needed, ops)
 	}
 	lost = err != nil && conn.IsClosed() && ctx.Err() == nil
+	if readOnly(err) {
+		// Another server may have taken over, and this one goes on as its standby.
+		b.batches.Reset()
+		b.reports.Reset()
+	}
 	held.Release()
 	if err == nil && (wrote || len(needed.lookups)+len(needed.claims) > 0) {
 		// What was found may not be on the disk either.

@@ -63,3 +63,21 @@ func (b *Book) checkRights(ctx context.Context) error {
 	}
 	return nil
 }
+
+// sqlStandbys counts those that stream, and of them those that a commit waits for.
+// A role without the right to see it is told of none.
+const sqlStandbys = `SELECT count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), count(*) FILTER (WHERE sync_state IN ('async', 'potential'))
+FROM pg_stat_replication WHERE state IN ('streaming', 'catchup')`
+
+// Remarks says what an operator should know of a server that can carry the book
+// (ENGINE 4).
+func (b *Book) Remarks(ctx context.Context) ([]string, error) {
+	var waited, others int
+	if err := b.reports.QueryRow(ctx, sqlStandbys).Scan(&waited, &others); err != nil {
+		return nil, fmt.Errorf("ask for the server's standbys: %w", known(err))
+	}
+	if waited > 0 || others == 0 {
+		return nil, nil
+	}
+	return []string{"no commit waits for a standby of the database (synchronous_standby_names): failing over to one may lose admissions and charges that were answered"}, nil
+}

@@ -71,6 +71,12 @@ func wrongGuess(err error) bool {
 	return pg != nil && pg.Code == codeBadText && strings.Contains(pg.Message, "weir: harmless")
 }
 
+// readOnly tells that the server takes no writes: it is a standby, or made so.
+func readOnly(err error) bool {
+	pg := refusal(err)
+	return pg != nil && pg.Code == codeReadOnly
+}
+
 // recorded tells that a call was there already.
 func recorded(err error) bool {
 	pg := refusal(err)

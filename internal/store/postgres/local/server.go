@@ -84,6 +84,34 @@ func Create(ctx context.Context, o Options) (_ *Server, err error) {
 	return s, s.Start(ctx)
 }
 
+// Follow makes a standby that streams from s and starts it. It is known to s by the
+// name that is given. Remove ends it.
+func (s *Server) Follow(ctx context.Context, name string) (_ *Server, err error) {
+	f := &Server{options: s.options, owner: s.owner}
+	if f.dir, err = os.MkdirTemp("", "weir-postgres-"); err != nil {
+		return nil, fmt.Errorf("make a folder for postgres: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Remove())
+		}
+	}()
+	if f.owner != nil {
+		if err = os.Chown(f.dir, int(f.owner.Uid), int(f.owner.Gid)); err != nil {
+			return nil, fmt.Errorf("give postgres its folder: %w", err)
+		}
+	}
+	from := fmt.Sprintf("host=127.0.0.1 port=%d user=%s application_name=%s", s.port, superuser, name)
+	copying := f.command(ctx, "pg_basebackup", "--pgdata="+f.data(), "--dbname="+from, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	if out, err := copying.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("pg_basebackup: %w: %s", err, out)
+	}
+	if f.port, err = freePort(ctx); err != nil {
+		return nil, err
+	}
+	return f, f.Start(ctx)
+}
+
 // URL is the address of a database of this server, as its superuser.
 func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", superuser, s.port, database)

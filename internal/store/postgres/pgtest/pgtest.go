@@ -154,6 +154,44 @@ func (s *Server) prepare() error {
 // Start begins to serve again after a crash, and returns when connections are taken.
 func (s *Server) Start() error { return s.server.Start(context.Background()) }
 
+// Standby makes a server that streams from this one, until the test's end.
+func (s *Server) Standby(t testing.TB, name string) *Server {
+	t.Helper()
+	s.begin(t)
+	follower, err := s.server.Follow(context.Background(), name)
+	if err != nil {
+		t.Fatalf("start a standby: %v", err)
+	}
+	standby := &Server{server: follower}
+	standby.once.Do(func() {})
+	t.Cleanup(func() {
+		if err := standby.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return standby
+}
+
+// URL is the address of a database of this server.
+func (s *Server) URL(database string) string { return s.url(database) }
+
+// Until asks until a statement gives true.
+func (s *Server) Until(t testing.TB, statement string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		t.Fatalf("connect as the superuser: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for so := false; !so; {
+		if err := conn.QueryRow(ctx, statement+", pg_sleep(0.02)").Scan(&so, nil); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
 // Crash stops the server at once, without a checkpoint: Start recovers it.
 func (s *Server) Crash() error { return s.server.Crash() }
 
