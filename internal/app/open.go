@@ -108,7 +108,7 @@ func (c *core) openPostgres(ctx context.Context, file *config.File, o Options, s
 		c.log.Debug("the database does not tell of its standbys", "error", err)
 	}
 	for _, remark := range remarks {
-		c.log.Warn(remark)
+		c.log.Warn("the database holds a risk", "remark", remark)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (c *circuit) enter() bool {
 func (c *circuit) probe() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
-	_, err := c.Store.StoreSecret(ctx)
+	_, err := c.StoreSecret(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
