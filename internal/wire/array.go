@@ -16,6 +16,7 @@ type ArrayFeeder struct {
 	escaped  bool // after a backslash in it
 	elements int
 	opened   bool // the array's bracket has come
+	bare     bool // there is none: one object, which is all there is
 	closed   bool // and its last one
 }
 
@@ -45,7 +46,7 @@ func (s *ArrayFeeder) Feed(dst, p []byte) ([]byte, error) {
 			s.events++
 			s.elements++
 			s.take(s.partial[s.start:])
-		} else if s.depth > 1 || s.text {
+		} else if s.bare || s.depth > 1 || s.text {
 			continue
 		} else if c != '[' && c != ']' {
 			continue // white space and commas go with the next element
@@ -66,16 +67,26 @@ func (s *ArrayFeeder) step(c byte) bool {
 	case c == '"':
 		s.text = true
 	case c == '{' || c == '[':
-		if s.depth++; s.depth == 2 {
+		if s.depth++; s.depth == 1 && !s.opened {
+			s.opened, s.bare = c == '[', c == '{'
+		}
+		if s.depth == s.level() {
 			s.start = len(s.partial) - 1
 		}
-		s.opened = true
 	case c == '}' || c == ']':
 		s.depth--
-		s.closed = s.depth == 0
-		return s.depth == 1
+		s.closed = s.closed || s.depth == 0
+		return s.depth == s.level()-1
 	}
 	return false
+}
+
+// level is how deep an element stands.
+func (s *ArrayFeeder) level() int {
+	if s.bare {
+		return 1
+	}
+	return 2
 }
 
 // Close appends what is left of a stream that has ended.
@@ -93,7 +104,8 @@ func (s *ArrayFeeder) Events() int64 { return s.events }
 // Err is what ended the stream, nil while it goes on.
 func (s *ArrayFeeder) Err() error { return s.err }
 
-// Last is an element of ours that ends an array which has broken off.
+// Last is an element of ours that ends an array which has broken off; what Feed
+// has given makes one JSON text with it.
 func (s *ArrayFeeder) Last(element []byte) []byte {
 	var out []byte
 	switch {

@@ -298,10 +298,12 @@ func (d *Decoder) MetadataUser() {
 }
 
 // State notes an id of something that the provider keeps (DIS-8): there is input
-// that the gateway does not see.
+// that the gateway does not see. An empty one points at nothing.
 func (d *Decoder) State(id string) {
-	d.Call.StateIDs = append(d.Call.StateIDs, id)
-	d.Call.Prompt.Unseen = true
+	if id != "" {
+		d.Call.StateIDs = append(d.Call.StateIDs, id)
+		d.Call.Prompt.Unseen = true
+	}
 }
 
 // Count adds bytes of text to the prompt.

@@ -68,8 +68,9 @@ func (w *rewriter) bound(name string, start int) {
 		}
 		return
 	}
-	n, err := strconv.ParseInt(string(w.Number()), 10, 64)
 	w.boundSeen = true
+	w.Skip() // a row's own field may have been sent with any type
+	n, err := strconv.ParseInt(string(w.Slice(start, w.At())), 10, 64)
 	if err != nil || n > w.want.OutputBound {
 		w.replace(start, bound)
 	}

@@ -315,6 +315,16 @@ func (s *Scanner) Literal() string {
 // Null reads a null if one stands here.
 func (s *Scanner) Null() bool { return s.Peek() == 'n' && s.Literal() != "" }
 
+// Present reads any value and tells whether it is another one than null, be it
+// broken.
+func (s *Scanner) Present() bool {
+	if s.Null() {
+		return false
+	}
+	s.Skip()
+	return true
+}
+
 // Skip reads any value and returns its compact size: the bytes of its shortest
 // spelling with every string decoded. That is what a model reads of a schema,
 // however the client indents and escapes it.

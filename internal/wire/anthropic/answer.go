@@ -46,10 +46,7 @@ func (t *tally) message(s *wire.Scanner, limit int64) (kind string) {
 		case "usage":
 			t.report.read(s, limit)
 		case "error":
-			t.failed = !s.Null() || t.failed
-			if s.Peek() == '{' || s.Peek() == '"' {
-				s.Skip()
-			}
+			t.failed = s.Present() || t.failed
 		default:
 			s.Skip()
 		}

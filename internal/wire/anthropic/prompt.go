@@ -82,6 +82,9 @@ func (d decoder) block() {
 	case kind == "image":
 		d.Call.Prompt.Images++
 	default:
+		if s.kind == "text" {
+			s.size += s.text
+		}
 		d.Count(s.size)
 		d.Call.Prompt.Unseen = d.Call.Prompt.Unseen || s.remote
 	}
@@ -106,7 +109,9 @@ func (d decoder) nested() {
 // source is where an image or a document comes from.
 type source struct {
 	seen   bool
+	kind   string
 	size   int64 // of what it has in itself
+	text   int64 // what its data has beyond that where they are no base64
 	remote bool  // it is named by an address
 }
 
@@ -118,10 +123,12 @@ func (d decoder) source(s *source) {
 	}
 	d.Object(func(key []byte) {
 		switch string(key) {
-		case "type", "media_type":
+		case "type":
+			s.kind = string(d.StringOrSkip())
+		case "media_type":
 			d.Skip()
 		case "data":
-			s.size += d.Base64()
+			d.data(s)
 		case "url":
 			s.remote = true
 			d.Skip()
@@ -133,6 +140,18 @@ func (d decoder) source(s *source) {
 			s.size += d.Text()
 		}
 	})
+}
+
+// data are base64, or text: which of both may stand behind them.
+func (d decoder) data(s *source) {
+	if s.kind != "" && s.kind != "text" {
+		s.size += d.Base64()
+		return
+	}
+	again := d.Scanner
+	size := d.Base64()
+	s.size += size
+	s.text += again.Text() - size
 }
 
 func (d decoder) tools() {

@@ -37,12 +37,12 @@ func (s *stream) Observed() call.Observed {
 
 func (s *stream) take(dst []byte, e *wire.Event) []byte {
 	in := wire.NewScanner(e.Data)
-	before := s.tally
+	before, delta := s.tally, s.delta
 	kind := s.event(&in)
 	in.End()
 	switch {
 	case in.Err != nil:
-		s.tally = before // no event of the protocol: it shows nothing
+		s.tally, s.delta = before, delta // no event of the protocol: it shows nothing
 		kind = ""
 	case kind == "error" || string(e.Name) == "error":
 		s.tally = before
@@ -85,6 +85,6 @@ func (s *stream) event(in *wire.Scanner) (kind string) {
 			in.Skip()
 		}
 	})
-	s.delta = s.delta || usage && kind == "message_delta" && in.Err == nil
+	s.delta = s.delta || usage && kind == "message_delta"
 	return kind
 }

@@ -56,10 +56,7 @@ func (t *tally) read(s *wire.Scanner, limit int64) {
 		case "modelVersion":
 			t.model = string(s.StringOrSkip())
 		case "error":
-			failed = !s.Null()
-			if failed {
-				s.Skip()
-			}
+			failed = s.Present() || failed
 		default:
 			s.Skip()
 		}
@@ -81,10 +78,7 @@ func (t *tally) candidate(s *wire.Scanner) {
 				}
 			})
 		case "finishReason":
-			t.stopped = !s.Null() || t.stopped
-			if s.Peek() == '"' {
-				s.Skip()
-			}
+			t.stopped = s.Present() || t.stopped
 		case "groundingMetadata":
 			s.ObjectOrSkip(func(key []byte) {
 				if string(key) == "webSearchQueries" {

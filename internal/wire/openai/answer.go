@@ -141,10 +141,7 @@ func (r *reading) groq(s *wire.Scanner, limit int64) {
 }
 
 func (r *reading) failure(s *wire.Scanner) {
-	if !s.Null() {
-		r.failed = true
-		s.Skip()
-	}
+	r.failed = s.Present() || r.failed
 }
 
 func (r *reading) choice(s *wire.Scanner) {
@@ -156,10 +153,7 @@ func (r *reading) choice(s *wire.Scanner) {
 		case "text":
 			r.wrote(s.Text())
 		case "finish_reason":
-			if !s.Null() {
-				r.stopped = true
-				s.Skip()
-			}
+			r.stopped = s.Present() || r.stopped
 		case "error":
 			r.failure(s)
 		default:

@@ -56,6 +56,12 @@ func (d chatDecoder) needs(name string, texts int64) {
 // Path is the door's at a provider.
 func (Completions) Path(*call.Call, string) string { return "/completions" }
 
+// Rewrite is wire.Door's. This door has one member that bounds the output.
+func (Completions) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
+	r.OutputField = ""
+	return wire.RewriteObject(body, r, "max_tokens")
+}
+
 // maxTexts bounds the texts of one request.
 const maxTexts = 4096
 
@@ -76,13 +82,13 @@ func (d chatDecoder) texts(name string) (n int64) {
 		switch d.Peek() {
 		case '[':
 			n++
-			d.Array(d.token)
+			d.Array(func() { d.token(name) })
 		case '"', '{':
 			n++
 			d.Count(d.Text())
 		default:
 			tokens = true
-			d.token()
+			d.token(name)
 		}
 		if n > maxTexts {
 			d.Refuse(name, "%s has more than %d texts", name, maxTexts)
@@ -95,9 +101,9 @@ func (d chatDecoder) texts(name string) (n int64) {
 }
 
 // token reads one token that the client has counted itself.
-func (d chatDecoder) token() {
+func (d chatDecoder) token(name string) {
 	if c := d.Peek(); c < '0' || c > '9' {
-		d.WrongType("input", "a string, or whole numbers")
+		d.WrongType(name, "a string, or whole numbers")
 		return
 	}
 	d.Number()

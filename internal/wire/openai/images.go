@@ -76,10 +76,7 @@ func readImages(s *wire.Scanner, t *tally, limit int64, images *int64) (kind str
 		case "usage":
 			t.report.read(s, limit)
 		case "error":
-			if !s.Null() {
-				t.failed = true
-				s.Skip()
-			}
+			t.failed = s.Present() || t.failed
 		default:
 			s.Skip()
 		}
@@ -88,7 +85,7 @@ func readImages(s *wire.Scanner, t *tally, limit int64, images *int64) (kind str
 }
 
 func imagesObserved(t *tally, images int64) call.Observed {
-	t.output = images > 0
+	t.output = t.output || images > 0
 	o := t.observed()
 	switch {
 	case o.Reported && o.Usage.ImageOutput == 0:
@@ -120,7 +117,9 @@ func (Images) NewStream(o wire.StreamOptions) wire.Stream {
 			s.tally, s.images = before, images
 		case kind == "image_generation.completed":
 			s.images++
-			s.tally.finished = true
+			s.tally.finished = !s.tally.failed
+		case kind == "image_generation.partial_image":
+			s.tally.output = true
 		case kind == "error" || string(e.Name) == "error":
 			s.tally.failed = true
 		}

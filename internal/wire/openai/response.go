@@ -60,10 +60,7 @@ func (r *response) object(s *wire.Scanner, limit int64, output bool) {
 		case "usage":
 			r.report.read(s, limit)
 		case "error":
-			if !s.Null() {
-				r.failed = true
-				s.Skip()
-			}
+			r.failed = s.Present() || r.failed
 		case "output":
 			s.ArrayOrSkip(func() { r.item(s, output, &tools) })
 		default:
@@ -160,7 +157,7 @@ func (s *responseStream) event(in *wire.Scanner) (kind string) {
 		case "type":
 			kind = string(in.StringOrSkip())
 		case "sequence_number":
-			if n, ok := wire.Whole(in.Number()); ok {
+			if n, ok := wire.Whole([]byte(number(in))); ok {
 				s.sequence = n
 			}
 		case "delta":
@@ -172,10 +169,7 @@ func (s *responseStream) event(in *wire.Scanner) (kind string) {
 				in.Skip()
 			}
 		case "error":
-			if !in.Null() {
-				s.response.failed = true
-				in.Skip()
-			}
+			s.response.failed = in.Present() || s.response.failed
 		default:
 			in.Skip()
 		}

@@ -67,13 +67,7 @@ func (d responsesDecoder) decide(name string) {
 	case "tools":
 		d.tools()
 	case "text":
-		d.ObjectOrSkip(func(key []byte) {
-			if string(key) == "format" {
-				d.definition()
-			} else {
-				d.Skip()
-			}
-		})
+		d.text()
 	case "max_output_tokens":
 		d.OutputBound(name)
 	case "max_tool_calls":
@@ -96,6 +90,21 @@ func (d responsesDecoder) decide(name string) {
 			d.Refuse(name, "background is not served: nobody would see here what such a request costs; leave it out")
 		}
 	}
+}
+
+// text reads how an answer's text is formed: its schema is a part of the prompt.
+func (d responsesDecoder) text() {
+	if d.Peek() != '{' {
+		d.WrongType("text", "an object")
+		return
+	}
+	d.Object(func(key []byte) {
+		if string(key) == "format" {
+			d.definition()
+		} else {
+			d.Skip()
+		}
+	})
 }
 
 // maxToolCalls bounds what a request may say of how often tools run.
@@ -137,12 +146,18 @@ func (d responsesDecoder) input() {
 // the provider keeps. What kind it is may stand behind its id.
 func (d responsesDecoder) item() {
 	var kind, id string
+	bare := true // it has an id and nothing to read
 	d.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
 			kind = string(d.StringOrSkip())
+			return
 		case "id":
 			id = string(d.StringOrSkip())
+			return
+		}
+		bare = false
+		switch string(key) {
 		case "call_id", "role", "status":
 			d.Skip()
 		case "content", "output":
@@ -154,7 +169,7 @@ func (d responsesDecoder) item() {
 			d.Count(d.Text())
 		}
 	})
-	if kind == "item_reference" || kind == "" && id != "" && d.Call.Prompt.TextBytes == 0 {
+	if kind == "item_reference" || bare {
 		d.State(id)
 	}
 }

@@ -3,6 +3,8 @@
 package openai
 
 import (
+	"bytes"
+
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/wire"
@@ -54,10 +56,20 @@ func (Speech) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
 
 // Whole is wire.Door's. Audio has no bytes of text.
 func (Speech) Whole(body []byte, maxTokens int64) call.Observed {
-	if len(body) > 0 && body[0] == '{' {
+	if isObject(body) {
 		return Chat{}.Whole(body, maxTokens) // an error
 	}
 	return call.Observed{Finished: true, OutputSeen: len(body) > 0}
+}
+
+// isObject tells a JSON object from audio or a text that begins with a brace.
+func isObject(body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	if len(body) == 0 || body[0] != '{' {
+		return false
+	}
+	body = bytes.TrimLeft(body[1:], " \t\r\n")
+	return len(body) > 0 && (body[0] == '"' || body[0] == '}')
 }
 
 // NewStream is wire.Door's.
@@ -96,10 +108,7 @@ func (s *audioStream) take(dst []byte, e *wire.Event) []byte {
 		case "usage":
 			s.tally.report.read(&in, s.limit)
 		case "error":
-			s.tally.failed = !in.Null() || s.tally.failed
-			if c := in.Peek(); c == '{' || c == '"' {
-				in.Skip()
-			}
+			s.tally.failed = in.Present() || s.tally.failed
 		default:
 			in.Skip()
 		}

@@ -190,7 +190,7 @@ func (Transcriptions) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
 // Whole is wire.Door's. A transcript may be plain text, which says nothing of its
 // usage.
 func (Transcriptions) Whole(body []byte, maxTokens int64) call.Observed {
-	if len(body) == 0 || body[0] != '{' {
+	if !isObject(body) {
 		return call.Observed{Finished: true, OutputSeen: len(body) > 0, OutputBytes: int64(len(body))}
 	}
 	var t tally
@@ -206,10 +206,7 @@ func (Transcriptions) Whole(body []byte, maxTokens int64) call.Observed {
 		case "usage":
 			t.usageOrSeconds(&s, limit, &seconds)
 		case "error":
-			if !s.Null() {
-				t.failed = true
-				s.Skip()
-			}
+			t.failed = s.Present() || t.failed
 		default:
 			s.Skip()
 		}
