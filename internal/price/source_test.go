@@ -103,6 +103,11 @@ func TestAToolThatASourceLeavesOutCostsWhatTheNextOneSays(t *testing.T) {
 			t.Errorf("a search costs %s, %v; want %s", n, err, want)
 		}
 	}
+	// An override of nothing but tools leaves the rest as it is.
+	alone := price.Sources{Override: price.Schedule{row(t, fields{"per_tool_call.code_execution": "0"})}, BuiltIn: builtIn, Provider: "acme", Model: "m"}
+	if r, _ := alone.At(0); r.Input.String() != "3" || len(r.PerToolCall) != 2 {
+		t.Errorf("an override of a tool makes the price %v", r.Fields())
+	}
 	s := price.Sources{Imported: imported(t, map[string]string{"m": "4"}), BuiltIn: builtIn, Provider: "acme", Model: "m"}
 	r, _ := s.At(0)
 	if n, err := r.Charge(u); err != nil || n != 10_000_000 || r.Source != price.SourceImported {
