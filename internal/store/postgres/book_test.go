@@ -25,8 +25,9 @@ var server = pgtest.Server{Prepare: func(url string) error {
 
 func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 
-// TestThePostgresBookKeepsTheContract runs on sessions of its own and behind what
-// hands sessions on after each transaction.
+// TestThePostgresBookKeepsTheContract runs on sessions of its own and behind
+// PgBouncer in transaction mode. Where there is none, sessions are discarded before
+// each use instead.
 func TestThePostgresBookKeepsTheContract(t *testing.T) {
 	for name, pooling := range map[string]bool{"Direct": false, "Pooled": true} {
 		t.Run(name, func(t *testing.T) { storetest.Run(t, driver(t, pooling)) })
@@ -38,7 +39,10 @@ func driver(t *testing.T, pooling bool) storetest.Driver {
 	var mu sync.Mutex
 	places := make(map[string]string)
 	var ways []string
+	var bounced func(string) string
+	var bounces bool
 	if pooling {
+		bounced, bounces = server.Bounced(t)
 		ways = []string{"OneTeller", "TwoFaultyStores"}
 	}
 	return storetest.Driver{
@@ -52,7 +56,10 @@ func driver(t *testing.T, pooling bool) storetest.Driver {
 			options := postgres.Options{
 				URL: places[place], Pooling: pooling, Clock: o.Clock, AcceptClock: o.AcceptClock, OnClockStep: o.OnClockStep,
 			}
-			if pooling {
+			switch {
+			case bounces:
+				options.URL = bounced(places[place])
+			case pooling:
 				options.DiscardSessions()
 			}
 			b, err := postgres.Open(ctx, options)

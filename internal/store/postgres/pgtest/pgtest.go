@@ -209,14 +209,53 @@ func find() (string, error) {
 	if bin, err := local.Find(); err == nil {
 		return bin, nil
 	}
-	apt, err := exec.LookPath("apt-get")
-	if err != nil || os.Geteuid() != 0 {
-		return "", ErrNone
-	}
-	install := exec.CommandContext(context.Background(), apt, "install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "postgresql")
-	install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if out, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w; installing it failed: %w: %s", ErrNone, err, out)
+	if err := install("postgresql"); err != nil {
+		return "", fmt.Errorf("%w; %w", ErrNone, err)
 	}
 	return local.Find()
+}
+
+// install installs one of Debian's packages, if this process may.
+func install(name string) error {
+	apt, err := exec.LookPath("apt-get")
+	if err != nil || os.Geteuid() != 0 {
+		return fmt.Errorf("installing Debian's package %s takes apt-get and root", name)
+	}
+	c := exec.CommandContext(context.Background(), apt, "install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", name)
+	c.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing %s failed: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// Bounced is a database's URL by way of a PgBouncer in transaction mode, which runs
+// until the test's end. It is found, or installed as the server is; ok is false
+// where there is none.
+func (s *Server) Bounced(t testing.TB) (by func(database string) string, ok bool) {
+	t.Helper()
+	s.begin(t)
+	const program = "/usr/sbin/pgbouncer"
+	if _, err := os.Stat(program); err != nil {
+		if err := install("pgbouncer"); err != nil {
+			t.Logf("no PgBouncer: %v", err)
+			return nil, false
+		}
+	}
+	bouncer, err := s.server.Bounce(context.Background(), program)
+	if err != nil {
+		t.Fatalf("start PgBouncer: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := bouncer.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(database string) string {
+		address, err := bouncer.URL(database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}, true
 }
