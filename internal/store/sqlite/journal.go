@@ -114,7 +114,7 @@ func (j *journal) extend() *os.File {
 func (j *journal) close() error {
 	var errs []error
 	for _, s := range [2]*segment{j.now, j.other} {
-		if s != nil {
+		if s != nil && s.file != nil {
 			errs = append(errs, s.file.Close())
 		}
 	}

@@ -91,7 +91,8 @@ type segment struct {
 	last int64 // the newest row in it; first-1: none
 }
 
-// makeSegment makes a file that is whole as soon as it has its name.
+// makeSegment makes a file that is whole as soon as it has its name. It is closed
+// for that: not every system gives an open file's name away.
 func makeSegment(path string, h header) (s *segment, err error) {
 	f, err := os.OpenFile(path+partSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
@@ -104,13 +105,14 @@ func makeSegment(path string, h header) (s *segment, err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(path+partSuffix, path)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(path+partSuffix))
+		return nil, errors.Join(err, os.Remove(path+partSuffix))
 	}
-	return s, nil
+	s.file, err = os.OpenFile(path, os.O_RDWR, fileMode)
+	return s, err
 }
 
 // begin forgets what the segment has and takes another turn.
