@@ -89,7 +89,7 @@ func imagesObserved(t *tally, images int64) call.Observed {
 	o := t.observed()
 	switch {
 	case o.Reported && o.Usage.ImageOutput == 0:
-		o.Usage.ImageOutput, o.Usage.Output = o.Usage.Output, 0
+		o.Usage.ImageOutput, o.Usage.Output, o.Usage.Reasoning = o.Usage.Output, 0, 0
 	case !t.report.seen && images > 0:
 		o.Usage, o.Reported = call.Usage{Requests: 1, Units: call.Units{Images: images}}, true
 	}

@@ -98,8 +98,10 @@ func (r *response) item(s *wire.Scanner, output bool, tools *call.ToolCalls) {
 			s.Skip()
 		}
 	})
-	if name := ownTool(strings.TrimSuffix(kind, "_call")); name != "" && kind != name {
-		tools.Set(name, tools.Of(name)+1)
+	if tool, called := strings.CutSuffix(kind, "_call"); called {
+		if name := ownTool(tool); name != "" {
+			tools.Set(name, tools.Of(name)+1)
+		}
 	}
 	if output {
 		r.wrote(bytes)

@@ -116,9 +116,27 @@ func (d responsesDecoder) named(name string) {
 	case '"':
 		d.State(d.StringMember(name))
 	case '{':
-		d.kept("id")
+		d.Object(func(key []byte) {
+			switch {
+			case strings.EqualFold(string(key), "id") && d.Peek() == '"':
+				d.State(d.StringMember(name + ".id"))
+			case string(key) == "variables": // of a stored prompt
+				d.ObjectOrSkip(func([]byte) { d.variable() })
+			default:
+				d.Count(d.Text())
+			}
+		})
 	default:
 		d.WrongType(name, "a string or an object")
+	}
+}
+
+// variable is a text, an image or a file for a stored prompt.
+func (d responsesDecoder) variable() {
+	if d.Peek() == '{' {
+		d.Object(d.itemPart)
+	} else {
+		d.Count(d.Text())
 	}
 }
 

@@ -120,7 +120,7 @@ func eachPart(body []byte, contentType string, do func(name string, file bool, v
 	for n := 0; ; n++ {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return formEnd(body[from:], params["boundary"])
 		}
 		if err != nil {
 			return err
@@ -133,12 +133,12 @@ func eachPart(body []byte, contentType string, do func(name string, file bool, v
 			return err
 		}
 		file := part.FileName() != "" || part.FormName() == "file"
-		if !file && len(value) > maxFieldBytes {
-			return &formError{part.FormName(), part.FormName() + " is too long"}
+		if err := plainPart(part, file, len(value)); err != nil {
+			return err
 		}
 		start, end := valueAt(body, from, params["boundary"], value)
 		if start < 0 {
-			return &formError{part.FormName(), "the form cannot be read"}
+			return &formError{"", "the form cannot be read"}
 		}
 		from = end
 		if err := do(part.FormName(), file, value, start, end); err != nil {
@@ -147,14 +147,40 @@ func eachPart(body []byte, contentType string, do func(name string, file bool, v
 	}
 }
 
+// plainPart refuses a part that another reader could take for another one than
+// was checked (ERR-5): without a name, with two, or with its value encoded.
+func plainPart(part *multipart.Part, file bool, size int) error {
+	name := part.FormName()
+	switch {
+	case name == "" || len(part.Header.Values("Content-Disposition")) != 1:
+		return &formError{"", "each part of the form has one name"}
+	case !file && size > maxFieldBytes:
+		return &formError{name, name + " is too long"}
+	case !file && part.Header.Get("Content-Transfer-Encoding") != "":
+		return &formError{name, name + " has a transfer encoding, which is not read"}
+	}
+	return nil
+}
+
+// formEnd checks that the closing boundary follows the last part, and nothing
+// after it.
+func formEnd(rest []byte, boundary string) error {
+	rest = bytes.TrimLeft(rest, "\r\n")
+	rest, closed := bytes.CutPrefix(rest, []byte("--"+boundary+"--"))
+	if !closed || len(bytes.TrimSpace(rest)) > 0 {
+		return &formError{"", "the form has no end, or something behind it"}
+	}
+	return nil
+}
+
 // valueAt finds a part's value: after the empty line of its header, before the
-// boundary that follows.
+// boundary that follows. A part begins where the one before it ended.
 func valueAt(body []byte, from int, boundary string, value []byte) (start, end int) {
-	opening := bytes.Index(body[from:], []byte("--"+boundary))
-	if opening < 0 {
+	rest := bytes.TrimLeft(body[from:], "\r\n")
+	if !bytes.HasPrefix(rest, []byte("--"+boundary)) {
 		return -1, -1
 	}
-	from += opening
+	from = len(body) - len(rest)
 	for _, blank := range [...]string{"\r\n\r\n", "\n\n"} {
 		if i := bytes.Index(body[from:], []byte(blank)); i >= 0 {
 			start = from + i + len(blank)
