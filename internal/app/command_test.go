@@ -70,7 +70,7 @@ var commands = []struct{ line, want string }{
 
 // notOnAStore are commands that are about no store, or about more than this one.
 var notOnAStore = map[string]string{
-	"serve": "runs", "demo": "runs", "simulator": "runs", "version": "asks no store",
+	"serve": "runs", "demo": "runs", "simulator": "runs", "version": "asks no store", "ready": "asks a server over HTTP",
 	"move":            "TestAStoreIsMovedWhole",
 	"backup":          "TestABackupOfADatabaseIsItsOwn",
 	"replicas forget": "TestForgettingADeadReplicaChargesWhatItLeftAtOnce",
