@@ -10,6 +10,7 @@ package wiretest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,8 +30,10 @@ type Expectation struct {
 	// Want is the usage without its Requests; the zero value: nothing reported.
 	Want   call.Usage
 	Failed bool
-	Bytes  int64 // of output; -1: not worked out
-	Marks  []call.Mark
+	// Counted: the answer is a count of tokens, which is reported and no usage.
+	Counted bool
+	Bytes   int64 // of output; -1: not worked out
+	Marks   []call.Mark
 	// Options are a stream's.
 	Options wire.StreamOptions
 }
@@ -47,17 +50,27 @@ func Own(t *testing.T, door wire.Door, list []Expectation) {
 // repository; WEIR_FIXTURES names its folder.
 func Recorded(t *testing.T, door wire.Door, list []Expectation) {
 	t.Helper()
-	folder := os.Getenv("WEIR_FIXTURES")
-	if folder == "" {
-		folder = filepath.Join(moduleRoot(t), "..", "shared", "fixtures")
-	}
-	if _, err := os.Stat(folder); err != nil {
-		t.Logf("no recorded traffic at %s: the package's own answers are what is checked", folder)
+	folder, ok := Folder(t)
+	if !ok {
 		return
 	}
 	for i := range list {
 		check(t, door, folder, &list[i])
 	}
+}
+
+// Folder is where the recorded traffic is; false: it is absent, as it may be.
+func Folder(t *testing.T) (folder string, ok bool) {
+	t.Helper()
+	folder = os.Getenv("WEIR_FIXTURES")
+	if folder == "" {
+		folder = filepath.Join(moduleRoot(t), "..", "shared", "fixtures")
+	}
+	if _, err := os.Stat(folder); err != nil {
+		t.Logf("no recorded traffic at %s: the packages' own answers are what is checked", folder)
+		return folder, false
+	}
+	return folder, true
 }
 
 func moduleRoot(t *testing.T) string {
@@ -78,7 +91,7 @@ func moduleRoot(t *testing.T) string {
 
 func check(t *testing.T, door wire.Door, folder string, e *Expectation) {
 	t.Helper()
-	t.Run(filepath.Base(e.File), func(t *testing.T) {
+	t.Run(fmt.Sprintf("%s %d", filepath.Base(e.File), e.Interaction), func(t *testing.T) {
 		text := Answer(t, filepath.Join(folder, e.File), e.Interaction)
 		var got call.Observed
 		if isStream(text, e) {
@@ -86,11 +99,11 @@ func check(t *testing.T, door wire.Door, folder string, e *Expectation) {
 		} else {
 			got = door.Whole([]byte(text), 0)
 		}
-		want := e.Want
-		if want != (call.Usage{}) {
+		want, reported := e.Want, e.Counted || e.Want != call.Usage{}
+		if reported {
 			want.Requests = 1
 		}
-		if got.Usage != want || got.Reported != (want != call.Usage{}) || got.ErrorSeen != e.Failed {
+		if got.Usage != want || got.Reported != reported || got.ErrorSeen != e.Failed {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 		if e.Bytes >= 0 && got.OutputBytes != e.Bytes {
