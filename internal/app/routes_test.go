@@ -50,7 +50,7 @@ func bars() []barred {
 
 const routesKey = "the-secret-of-the-walking-key"
 
-// TestNoRouteToAProviderSkipsAnyCheck: ORD-3. It walks the running server's own
+// TestNoRouteToAProviderSkipsAnyCheck: ORD-3, BR-178. It walks the running server's own
 // route table, with a world for each bar and door.
 func TestNoRouteToAProviderSkipsAnyCheck(t *testing.T) {
 	table := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n").server.Routes()

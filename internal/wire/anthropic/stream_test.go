@@ -48,6 +48,9 @@ func TestTheLastFigureOfEachUsageFieldWins(t *testing.T) {
 		marks  int
 	}{
 		{"figures of two events", []string{start, delta, ping, last, stop}, call.Usage{Input: 25, CachedInput: 7, Output: 15}, 0},
+		{"as BR-102 has it", []string{
+			strings.NewReplacer("25", "9", `:7,`, `:1,`).Replace(start), delta, strings.Replace(last, `{"output_tokens":15`, `{"input_tokens":9,"cache_read_input_tokens":1,"output_tokens":16`, 1), stop,
+		}, call.Usage{Input: 9, CachedInput: 1, Output: 16}, 0},
 		{"several deltas", []string{start, delta, strings.Replace(last, "15", "4", 1), delta, last, stop}, call.Usage{Input: 25, CachedInput: 7, Output: 15}, 0},
 		{"the last event repeats all", []string{
 			start, delta, strings.Replace(last, `{"output`, `{"input_tokens":25,"cache_read_input_tokens":7,"cache_creation_input_tokens":11,"output`, 1), stop,

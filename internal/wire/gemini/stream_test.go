@@ -47,6 +47,25 @@ func TestTheLastFigureOfEachUsageFieldWins(t *testing.T) {
 	}
 }
 
+// BR-070, BR-073: cached content is a part of the prompt, thoughts are none of the
+// candidates.
+func TestPublicFaultsReadAsTheyAreBilled(t *testing.T) {
+	for _, c := range []struct {
+		usage string
+		want  call.Usage
+	}{
+		{`{"promptTokenCount":10000,"cachedContentTokenCount":8000}`, call.Usage{Input: 2000, CachedInput: 8000, Requests: 1}},
+		{`{"promptTokenCount":8,"candidatesTokenCount":9,"thoughtsTokenCount":107}`, call.Usage{Input: 8, Output: 116, Reasoning: 107, Requests: 1}},
+	} {
+		chunk := `{"candidates":[{"finishReason":"STOP"}],"usageMetadata":` + c.usage + `}`
+		for _, got := range []call.Observed{gemini.Generate{}.Whole([]byte(chunk), 0), wiretest.Lines(t, gemini.Generate{Stream: true}, sse(chunk))} {
+			if got.Usage != c.want || !got.Finished || len(got.Marks) != 0 {
+				t.Errorf("got  %+v\nwant %+v", got, c.want)
+			}
+		}
+	}
+}
+
 // USE-1: a prompt that was blocked is answered, with no candidate.
 func TestABlockedPromptIsAnEnd(t *testing.T) {
 	const blocked = `{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":9,"totalTokenCount":9}}`

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/internal/call"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/money"
+)
+
+// door finds the route of a door.
+func (w *world) door(suffix string) gateway.Route {
+	w.t.Helper()
+	for _, route := range w.server.Routes() {
+		if route.Governed && strings.HasSuffix(route.Path, suffix) {
+			return route
+		}
+	}
+	w.t.Fatalf("no door ends in %s", suffix)
+	return gateway.Route{}
+}
+
+// TestAProvidersBudgetCountsEveryDoor: BR-008. Three calls of 0.02 dollars by
+// three doors are 0.06; the fourth is refused at each of them.
+func TestAProvidersBudgetCountsEveryDoor(t *testing.T) {
+	w := newWorld(t, `
+providers: [{name: p, protocol: openai, base_url: "%PROVIDER%", api_key: `+providerCredential+`}]
+models:
+  - {name: m, provider: p, upstream: "sim?in=11&out=50", max_output_tokens: 50, price: {input: "0", output: "0", per_request: "0.02"}}
+budgets: [{name: b, scope: org, metric: spend, limit: "0.05", period: day, provider: p, enforcement: guard}]
+keys: [{name: k, secret: `+limitKey+`}]
+`)
+	paths := []string{"/v1/chat/completions", "/v1/responses", "/v1/completions"}
+	for i, path := range paths {
+		w.must(w.enter(w.door(path), limitKey, i == 1), 200, "")
+	}
+	w.used(limitKey, "b", "0.06")
+	for _, path := range append(paths, "/v1/embeddings") {
+		for _, stream := range []bool{false, true} {
+			w.must(w.enter(w.door(path), limitKey, stream), 429, "budget_exceeded")
+		}
+	}
+	w.balanced()
+}
+
+// TestEveryProtocolsUsageIsChargedOnce: BR-101, BR-102, BR-105, BR-070, BR-073.
+// Counts that stand in several events, inside a response or beside the answer's
+// are charged as the provider bills them, whole and streamed.
+func TestEveryProtocolsUsageIsChargedOnce(t *testing.T) {
+	for _, c := range []struct {
+		suffix, script, cost string
+	}{
+		{"/v1/messages", "in=25&out=15", "0.000175"},
+		{"/v1/messages", "in=9&cached=1&out=16", "0.0001681"},
+		{"/v1/responses", "in=33&out=57", "0.000603"},
+		{"/v1/responses", "in=33&cached=20&out=57&reasoning=50", "0.000585"},
+		{":streamGenerateContent", "in=8&out=116&reasoning=107", "0.001168"},
+		{":generateContent", "in=10000&cached=8000&out=1", "0.00281"},
+	} {
+		t.Run(c.suffix[1:]+" "+c.script, func(t *testing.T) {
+			text := strings.ReplaceAll(doorModels, "in=20&out=30", c.script)
+			text = strings.ReplaceAll(text, `price: {input: "1", output: "10"}`, `price: {input: "1", cached_input: "0.1", output: "10"}`)
+			w := newWorld(t, text+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
+			for n, stream := range []bool{false, true} {
+				w.must(w.enter(w.door(c.suffix), routesKey, stream), 200, "")
+				if want := multiple(t, c.cost, n+1); w.spend("").String() != want {
+					t.Errorf("after %d: %s USD, want %s", n+1, w.spend(""), want)
+				}
+			}
+			w.balanced()
+		})
+	}
+}
+
+// multiple is n times an amount of dollars.
+func multiple(t *testing.T, usd string, n int) string {
+	t.Helper()
+	one, err := money.ParseUSD(usd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (one * money.Nanos(n)).String()
+}
+
+// TestCountingTokensIsBoundedAndFree: BR-109. A count costs neither money nor
+// tokens, counts for requests, and its body is bounded like any other.
+func TestCountingTokensIsBoundedAndFree(t *testing.T) {
+	for _, suffix := range []string{"/v1/messages/count_tokens", "/v1beta/models/{model}:countTokens"} {
+		t.Run(suffix[1:], func(t *testing.T) {
+			w := newWorld(t, "bounds: {max_body_bytes: 1024}\n"+doorModels+"keys:\n  - {name: k, secret: "+routesKey+", limits: {rpm: 3, tpm: 60}}\n")
+			route := w.door(suffix)
+			path := strings.ReplaceAll(route.Path, "{model}", doorModel(route.Door))
+			large := strings.Replace(doorBody(t, route.Door, false), "hello", strings.Repeat("x", 1024), 1)
+			for range 5 {
+				w.must(w.do(context.Background(), http.MethodPost, path, routesKey, large), 413, "request_too_large")
+			}
+			for range 3 {
+				w.must(w.enter(route, routesKey, false), 200, "")
+			}
+			w.must(w.enter(route, routesKey, false), 429, "api_key_rpm_exceeded")
+			if w.spend("") != 0 {
+				t.Errorf("counting cost %s USD", w.spend(""))
+			}
+			w.settled("1", "10")
+		})
+	}
+}
+
+var modelOf = regexp.MustCompile(`"model":"[a-z]+"|\r\n\r\n[a-z]\r\n`)
+
+// TestOneCauseHasOneStatusAndCodeAtEveryDoor: BR-213, BR-217, ERR-1. The same
+// refusal has one status and code whatever door it comes from, in the shape of the
+// door's protocol.
+func TestOneCauseHasOneStatusAndCodeAtEveryDoor(t *testing.T) {
+	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n  - {name: spent, secret: "+secondKey+", limits: {rpm: 1}}\n")
+	w.must(w.chat(secondKey, "m"), 200, "")
+	for _, route := range w.server.Routes() {
+		if !route.Governed {
+			continue
+		}
+		body, headers := doorBody(t, route.Door, false), []string{}
+		if route.Door == call.OpenAITranscriptions {
+			headers = []string{"Content-Type", "multipart/form-data; boundary=x"}
+		}
+		other := modelOf.ReplaceAllString(body, `"model":"none"`)
+		if route.Door == call.OpenAITranscriptions {
+			other = modelOf.ReplaceAllString(body, "\r\n\r\nnone\r\n")
+		}
+		path := strings.ReplaceAll(route.Path, "{model}", doorModel(route.Door))
+		for _, c := range []struct {
+			secret, path, body string
+			status             int
+			code               string
+		}{
+			{"the-secret-of-nobody-at-all", path, body, 401, "invalid_api_key"},
+			{routesKey, strings.ReplaceAll(route.Path, "{model}", "none"), other, 404, "model_not_found"},
+			{routesKey, path, "{", 400, "invalid_request"},
+			{secondKey, path, body, 429, "api_key_rpm_exceeded"},
+		} {
+			a := w.must(w.do(context.Background(), http.MethodPost, c.path, c.secret, c.body, headers...), c.status, c.code)
+			if problem := shaped(route.Door, a, c.status, c.code); problem != "" {
+				t.Errorf("%s, %s: %s\n%v", route.Path, c.code, problem, a)
+			}
+		}
+	}
+	w.settled("1", "10")
+}
+
+// shaped says what is wrong with a refusal's shape.
+func shaped(door call.Door, a answer, status int, code string) string {
+	var got struct {
+		Type      string
+		RequestID string `json:"request_id"`
+		Error     struct {
+			Type, Message, Status string
+			Code                  any
+			Details               json.RawMessage
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
+		return err.Error()
+	}
+	id := a.header.Get("X-Weir-Request-Id")
+	var details []struct{ Reason string }
+	switch e := got.Error; {
+	case id == "" || !strings.Contains(e.Message, id):
+		return "no request id"
+	case door.Protocol() != "gemini" && (e.Code != code || e.Type != fault.TypeFor(status)):
+		return "another code or type"
+	case door.Protocol() == "anthropic" && (got.Type != "error" || got.RequestID != id || a.header.Get("Request-Id") == ""):
+		return "no error of Anthropic's"
+	case door.Protocol() == "gemini" && (fmt.Sprint(e.Code) != fmt.Sprint(status) || e.Status == "" || json.Unmarshal(e.Details, &details) != nil || details[0].Reason != code):
+		return "no error of Google's"
+	}
+	return ""
+}
+
+// TestNativePathsThatAreNoDoorReachNoProvider: BR-178, BR-179.
+func TestNativePathsThatAreNoDoorReachNoProvider(t *testing.T) {
+	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
+	body := doorBody(t, call.AnthropicMessages, false)
+	for _, path := range []string{
+		"/anthropic/v1/messages", "/v1/messages/batches", "/v1/batches", "/v1/files", "/v1/responses/resp_1", "/v1/responses/input_tokens", "/v1/realtime",
+		"/model/a/invoke", "/v1beta/models/g:batchGenerateContent", "/v1beta/models/g:predict", "/v1beta/cachedContents", "/v2/chat", "/v1/rerank",
+	} {
+		w.must(w.do(context.Background(), http.MethodPost, path, routesKey, body), 404, "not_found")
+	}
+	if n := w.provider.Bill().Totals.Requests; n != 0 {
+		t.Errorf("%d requests reached the provider", n)
+	}
+}
