@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -115,6 +116,26 @@ func TestCountingTokensIsBoundedAndFree(t *testing.T) {
 	}
 }
 
+// TestATranscriptionIsChargedByTheSecond: BR-081. A minute at a tenth of a
+// thousandth of a dollar a second, whatever its output costs.
+func TestATranscriptionIsChargedByTheSecond(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"text":"Hello","usage":{"type":"duration","seconds":60}}`))
+	}))
+	defer provider.Close()
+	w := newWorld(t, `
+providers: [{name: p, protocol: openai, base_url: "`+provider.URL+`", api_key: `+providerCredential+`}]
+models: [{name: m, provider: p, price: {input: "0", output: "0", per_second_input: "0.0001"}}]
+keys: [{name: k, secret: `+routesKey+`}]
+`)
+	w.must(w.enter(w.door("/v1/audio/transcriptions"), routesKey, false), 200, "")
+	if got := w.spend("").String(); got != "0.006" {
+		t.Errorf("a minute cost %s USD", got)
+	}
+	w.balanced()
+}
+
 var modelOf = regexp.MustCompile(`"model":"[a-z]+"|\r\n\r\n[a-z]\r\n`)
 
 // TestOneCauseHasOneStatusAndCodeAtEveryDoor: BR-213, BR-217, ERR-1. The same
@@ -194,7 +215,7 @@ func TestNativePathsThatAreNoDoorReachNoProvider(t *testing.T) {
 	} {
 		w.must(w.do(context.Background(), http.MethodPost, path, routesKey, body), 404, "not_found")
 	}
-	if n := w.provider.Bill().Totals.Requests; n != 0 {
+	if n := w.provider.Bill().Requests; n != 0 {
 		t.Errorf("%d requests reached the provider", n)
 	}
 }
