@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -205,6 +206,24 @@ func shaped(door call.Door, a answer, status int, code string) string {
 	return ""
 }
 
+// TestAModelIsServedAtTheDoorsOfItsProtocol alone: SPEC section 9.
+func TestAModelIsServedAtTheDoorsOfItsProtocol(t *testing.T) {
+	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
+	for _, route := range w.server.Routes() {
+		if !route.Governed || route.Door == call.OpenAITranscriptions {
+			continue
+		}
+		for _, model := range []string{"m", "a", "g"} {
+			if model == doorModel(route.Door) {
+				continue
+			}
+			body := modelOf.ReplaceAllString(doorBody(t, route.Door, false), `"model":"`+model+`"`)
+			w.must(w.do(context.Background(), http.MethodPost, strings.ReplaceAll(route.Path, "{model}", model), routesKey, body), 404, "model_not_found")
+		}
+	}
+	w.settled("1", "10")
+}
+
 // TestNativePathsThatAreNoDoorReachNoProvider: BR-178, BR-179.
 func TestNativePathsThatAreNoDoorReachNoProvider(t *testing.T) {
 	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
@@ -217,5 +236,27 @@ func TestNativePathsThatAreNoDoorReachNoProvider(t *testing.T) {
 	}
 	if n := w.provider.Bill().Requests; n != 0 {
 		t.Errorf("%d requests reached the provider", n)
+	}
+}
+
+// TestThePageOfDoorsHasEveryDoor: what docs/doors.md lists is the route table.
+func TestThePageOfDoorsHasEveryDoor(t *testing.T) {
+	text, err := os.ReadFile("../../docs/doors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, doorModels)
+	rows := 0
+	for _, route := range w.server.Routes() {
+		if !route.Governed || strings.HasPrefix(route.Path, "/v1/models/") {
+			continue // the second spelling of Gemini's
+		}
+		rows++
+		if !strings.Contains(string(text), "\n| `"+route.Path+"` | "+route.Door.Protocol()+" |") {
+			t.Errorf("docs/doors.md has no row for %s", route.Path)
+		}
+	}
+	if listed := strings.Count(string(text), "\n| `/"); listed != rows {
+		t.Errorf("docs/doors.md lists %d doors, there are %d", listed, rows)
 	}
 }
