@@ -103,6 +103,13 @@ func (s *Snapshot) Resolve(name string) (t *Target, via []string) {
 	return t, via
 }
 
+// SharesState tells whether the model that a sent name leads to is an account's that
+// this workspace alone uses: what the provider keeps there is its own (DIS-8).
+func (s *Snapshot) SharesState(name string) bool {
+	t, _ := s.Resolve(name)
+	return t != nil && t.Provider.SharedState
+}
+
 // allows: what a key and its plan both list, both must allow (SPEC 14).
 func (s *Snapshot) allows(k *tenant.Key, t *Target, via []string) bool {
 	if plan := s.Limits.Plan(k.Plan); plan != nil && !tenant.Allows(plan.AllowedModels, t.Model.Name, via) {

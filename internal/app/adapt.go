@@ -42,6 +42,16 @@ func doors() []gateway.Door {
 		{Name: call.AnthropicMessages, Path: "/v1/messages", Protocol: spoken{anthropic.Messages{}}, IDHeader: "Request-Id"},
 		{Name: call.AnthropicCountTokens, Path: "/v1/messages/count_tokens", Protocol: spoken{anthropic.CountTokens{}}, IDHeader: "Request-Id"},
 	}
+	for _, d := range []gateway.Door{
+		{Name: call.OpenAIChat, Path: "/chat/completions", Protocol: spoken{openai.Deployment{Door: openai.Chat{}}}},
+		{Name: call.OpenAICompletions, Path: "/completions", Protocol: spoken{openai.Deployment{Door: openai.Completions{}}}},
+		{Name: call.OpenAIEmbeddings, Path: "/embeddings", Protocol: spoken{openai.Deployment{Door: openai.Embeddings{}}}},
+		{Name: call.OpenAIImages, Path: "/images/generations", Protocol: spoken{openai.Deployment{Door: openai.Images{}}}},
+		{Name: call.OpenAISpeech, Path: "/audio/speech", Protocol: spoken{openai.Deployment{Door: openai.Speech{}}}},
+	} {
+		d.Path = "/openai/deployments/{model}" + d.Path
+		list = append(list, d)
+	}
 	for _, version := range []string{"/v1beta", "/v1"} {
 		at := version + "/models/{model}"
 		list = append(list,

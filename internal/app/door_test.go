@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -91,4 +92,48 @@ func (w *world) enter(route gateway.Route, secret string, stream bool, headers .
 // freeDoor: the requests of doorBody ask for a model whose price is zero.
 func freeDoor(door call.Door) bool {
 	return door == call.OpenAIModerations || door == call.OpenAISpeech
+}
+
+// TestStateOfAProviderIsNamedOnlyWhereItIsTheWorkspacesOwn: DIS-8, EST-4.
+func TestStateOfAProviderIsNamedOnlyWhereItIsTheWorkspacesOwn(t *testing.T) {
+	w := newWorld(t, `providers:
+  - {name: sim, protocol: openai, base_url: "%PROVIDER%", api_key: `+providerCredential+`}
+  - {name: own, protocol: openai, base_url: "%PROVIDER%", api_key: `+providerCredential+`, shared_state: true}
+models:
+  - {name: m, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+  - {name: o, provider: own, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+keys:
+  - {name: k, secret: `+routesKey+`}
+`)
+	ask := func(model, member string) answer {
+		return w.do(t.Context(), http.MethodPost, "/v1/responses", routesKey, `{"model":"`+model+`","input":"hello",`+member+`}`)
+	}
+	for _, member := range []string{`"previous_response_id":"resp_1"`, `"conversation":"conv_1"`, `"prompt":{"id":"pmpt_1"}`} {
+		before := w.provider.Bill().Totals.Requests
+		w.must(ask("m", member), 404, "not_found")
+		if after := w.provider.Bill().Totals.Requests; after != before {
+			t.Errorf("%s reached the provider", member)
+		}
+		w.must(ask("o", member), 200, "")
+	}
+	w.settled("1", "10")
+}
+
+// TestAzureIsSpokenToAndSpokenAs: SPEC section 9. Clients and providers with a
+// deployment in the path, KEY-1's api-key header on both sides.
+func TestAzureIsSpokenToAndSpokenAs(t *testing.T) {
+	w := newWorld(t, `providers:
+  - {name: azure, protocol: openai, base_url: "%AZURE%", api_key: `+providerCredential+`, api_version: "2024-10-21"}
+models:
+  - {name: m, provider: azure, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+keys:
+  - {name: k, secret: `+routesKey+`}
+`)
+	for _, path := range []string{"/openai/deployments/m/chat/completions?api-version=2024-10-21", "/v1/chat/completions"} {
+		w.must(w.do(t.Context(), http.MethodPost, path, "", chatBody("m", ""), "Api-Key", routesKey), 200, "")
+	}
+	// The path decides, whatever the body says.
+	w.must(w.do(t.Context(), http.MethodPost, "/openai/deployments/none/chat/completions?api-version=1", routesKey, chatBody("m", "")), 404, "model_not_found")
+	w.must(w.do(t.Context(), http.MethodPost, "/openai/deployments/m/chat/completions?api-version=1", routesKey, chatBody("none", "")), 200, "")
+	w.settled("1", "10")
 }

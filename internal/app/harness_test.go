@@ -107,6 +107,7 @@ func (w *world) write(text string) {
 		head += "providers:\n  - {name: sim, protocol: openai, base_url: \"" + w.provider.URL() + "/v1\", api_key: " + providerCredential + "}\n"
 	}
 	text = strings.ReplaceAll(text, "%PROVIDER%", w.provider.URL()+"/v1")
+	text = strings.ReplaceAll(text, "%AZURE%", w.provider.URL()+"/openai")
 	if err := os.WriteFile(w.config, []byte(head+text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}

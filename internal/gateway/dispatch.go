@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -168,7 +167,7 @@ func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := url.Parse(strings.TrimSuffix(u.provider.BaseURL, "/") + x.protocol.Path(x.call, x.planned.Model.Upstream))
+	target, err := url.Parse(u.provider.Address(x.protocol.Path(x.call, x.planned.Model.Upstream), x.planned.Model.Upstream))
 	if err != nil {
 		return nil, err
 	}

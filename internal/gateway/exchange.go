@@ -147,7 +147,7 @@ func (x *exchange) decode() (f *fault.Fault) {
 	}); f != nil {
 		return f
 	}
-	if len(x.call.StateIDs) > 0 {
+	if len(x.call.StateIDs) > 0 && !x.snapshot.SharesState(x.call.Model) {
 		// DIS-8: only what this workspace made through this gateway may be named,
 		// and nothing records that yet.
 		return fault.New(fault.NotFound, "the request names %q, state kept by a provider that was not made through this gateway; send its content instead", x.call.StateIDs[0])

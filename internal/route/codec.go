@@ -37,8 +37,10 @@ func (p *Provider) Fields(r *document.Reader) {
 	r.Choice("protocol", &p.Protocol, OpenAI, Anthropic, Gemini)
 	r.String("dialect", &p.Dialect)
 	r.String("base_url", &p.BaseURL)
-	if p.Protocol != protocol && r.Node("auth") == nil {
-		p.Auth, p.AuthName = defaultAuth(p.Protocol)
+	azure := p.APIVersion != ""
+	r.String("api_version", &p.APIVersion)
+	if r.Node("auth") == nil && (p.Protocol != protocol || azure != (p.APIVersion != "")) {
+		p.Auth, p.AuthName = p.defaultAuth()
 	}
 	r.Choice("auth", &p.Auth, AuthBearer, AuthHeader, AuthQuery, AuthNone)
 	r.String("auth_name", &p.AuthName)
@@ -67,17 +69,20 @@ func (p *Provider) Fields(r *document.Reader) {
 		r.Int("max_event_bytes", &p.Bounds.MaxEventBytes, minMessageBytes, maxMessageBytes)
 	})
 	r.Bool("trust_provider_cost", &p.TrustProviderCost)
-	r.Later("default_tier", "shared_state", "own_key")
+	r.Bool("shared_state", &p.SharedState)
+	r.Later("default_tier", "own_key")
 	r.Add(p.Validate())
 }
 
 // defaultAuth is where the protocol's own service reads a credential.
-func defaultAuth(protocol string) (auth, name string) {
-	switch protocol {
-	case Anthropic:
+func (p *Provider) defaultAuth() (auth, name string) {
+	switch {
+	case p.Protocol == Anthropic:
 		return AuthHeader, "X-Api-Key"
-	case Gemini:
+	case p.Protocol == Gemini:
 		return AuthHeader, "X-Goog-Api-Key"
+	case p.APIVersion != "":
+		return AuthHeader, "Api-Key"
 	default:
 		return AuthBearer, ""
 	}
@@ -162,6 +167,7 @@ type providerForm struct {
 	Protocol      string            `json:"protocol"`
 	Dialect       string            `json:"dialect,omitempty"`
 	BaseURL       string            `json:"base_url"`
+	APIVersion    string            `json:"api_version,omitempty"`
 	Auth          string            `json:"auth"`
 	AuthName      string            `json:"auth_name,omitempty"`
 	Headers       map[string]string `json:"headers,omitempty"`
@@ -172,6 +178,7 @@ type providerForm struct {
 	ChargePartial *bool             `json:"charge_partial_on_upstream_failure,omitempty"`
 	StreamUsage   string            `json:"stream_usage"`
 	TrustCost     bool              `json:"trust_provider_cost,omitempty"`
+	SharedState   bool              `json:"shared_state,omitempty"`
 	Bounds        boundsForm        `json:"bounds"`
 }
 
@@ -192,15 +199,15 @@ type modelForm struct {
 // credential is not in it.
 func EncodeProvider(p *Provider) ([]byte, error) {
 	return encode("a provider", providerForm{
-		Protocol: p.Protocol, Dialect: p.Dialect, BaseURL: p.BaseURL, Auth: p.Auth, AuthName: p.AuthName,
+		Protocol: p.Protocol, Dialect: p.Dialect, BaseURL: p.BaseURL, APIVersion: p.APIVersion, Auth: p.Auth, AuthName: p.AuthName,
 		Headers: p.Headers, ProxyURL: p.ProxyURL, CAFile: p.CAFile,
 		Timeouts: timeoutsForm{
 			Connect: document.FormatDuration(p.Timeouts.Connect), FirstByte: document.FormatDuration(p.Timeouts.FirstByte),
 			Idle: document.FormatDuration(p.Timeouts.Idle), Total: document.FormatDuration(p.Timeouts.Total),
 		},
 		ClientGone: p.ClientGone, ChargePartial: p.ChargePartialOnUpstreamFailure, StreamUsage: p.StreamUsage,
-		TrustCost: p.TrustProviderCost,
-		Bounds:    boundsForm(p.Bounds),
+		TrustCost: p.TrustProviderCost, SharedState: p.SharedState,
+		Bounds: boundsForm(p.Bounds),
 	})
 }
 

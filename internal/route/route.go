@@ -7,7 +7,12 @@
 // (price).
 package route
 
-import "github.com/weirhq/weir/internal/price"
+import (
+	"net/url"
+	"strings"
+
+	"github.com/weirhq/weir/internal/price"
+)
 
 // KindProvider and KindModel name the kinds of object that this package owns.
 const (
@@ -58,9 +63,12 @@ type Provider struct {
 	Dialect string
 	// BaseURL is http or https with a host and no user, query or fragment; a
 	// door's path after the version is added to it.
-	BaseURL  string
-	Auth     string // AuthBearer, AuthHeader, AuthQuery or AuthNone
-	AuthName string // the header or query parameter; empty for the other two
+	BaseURL string
+	// APIVersion makes it Azure's OpenAI service: a model is a deployment in the path
+	// after BaseURL, which ends with /openai, and this the query's api-version.
+	APIVersion string
+	Auth       string // AuthBearer, AuthHeader, AuthQuery or AuthNone
+	AuthName   string // the header or query parameter; empty for the other two
 	// Headers are added to every request to it; names in canonical form.
 	Headers  map[string]string
 	ProxyURL string // http, https or socks5; empty: none
@@ -75,7 +83,24 @@ type Provider struct {
 	// TrustProviderCost lets the cost that an answer names replace our own (SPEC
 	// USE-4).
 	TrustProviderCost bool
-	Bounds            Bounds
+	// SharedState: one workspace alone uses the account, so ids of what the provider
+	// keeps need not have been made through this gateway (SPEC DIS-8).
+	SharedState bool
+	Bounds      Bounds
+}
+
+// Address is where the provider serves a door's path for a model, by the name that
+// it has there.
+func (p *Provider) Address(path, model string) string {
+	base := strings.TrimSuffix(p.BaseURL, "/")
+	switch {
+	case p.APIVersion == "":
+		return base + path
+	case path == "/responses": // the one that has its model in the body there, too
+		return base + path + "?api-version=" + url.QueryEscape(p.APIVersion)
+	default:
+		return base + "/deployments/" + url.PathEscape(model) + path + "?api-version=" + url.QueryEscape(p.APIVersion)
+	}
 }
 
 // Timeouts bound one exchange with a provider, each in microseconds.

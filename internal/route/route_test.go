@@ -228,3 +228,42 @@ func FuzzReadModel(f *testing.F) {
 		}
 	})
 }
+
+// TestAProvidersCredentialIsSentAsItsServiceReadsIt, unless it is said otherwise.
+func TestAProvidersCredentialIsSentAsItsServiceReadsIt(t *testing.T) {
+	for form, want := range map[string]string{
+		`{"base_url":"https://h"}`:                                         "bearer ",
+		`{"base_url":"https://h","protocol":"anthropic"}`:                  "header X-Api-Key",
+		`{"base_url":"https://h","protocol":"gemini"}`:                     "header X-Goog-Api-Key",
+		`{"base_url":"https://h","api_version":"2024-10-21"}`:              "header Api-Key",
+		`{"base_url":"https://h","protocol":"gemini","auth":"bearer"}`:     "bearer ",
+		`{"base_url":"https://h","protocol":"anthropic","auth":"none"}`:    "none ",
+		`{"base_url":"https://h","api_version":"preview","auth":"bearer"}`: "bearer ",
+		`{"base_url":"https://h","auth":"query","auth_name":"key"}`:        "query key",
+	} {
+		n, err := document.ParseJSON([]byte(form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := route.NewProvider("", "p")
+		if _, err := p.Read(n); err != nil || p.Auth+" "+p.AuthName != want {
+			t.Errorf("%s: %s %s, %v", form, p.Auth, p.AuthName, err)
+		}
+	}
+}
+
+func TestADoorsPathFollowsTheBaseURL(t *testing.T) {
+	for _, c := range []struct{ base, version, path, want string }{
+		{"https://h/v1", "", "/chat/completions", "https://h/v1/chat/completions"},
+		{"https://h/v1/", "", "/messages", "https://h/v1/messages"},
+		{"https://h/v1beta", "", "/models/m:streamGenerateContent?alt=sse", "https://h/v1beta/models/m:streamGenerateContent?alt=sse"},
+		{"https://h/openai", "2024-10-21", "/chat/completions", "https://h/openai/deployments/my%20m%3F/chat/completions?api-version=2024-10-21"},
+		{"https://h/openai", "preview", "/responses", "https://h/openai/responses?api-version=preview"},
+	} {
+		p := route.NewProvider("", "p")
+		p.BaseURL, p.APIVersion = c.base, c.version
+		if got := p.Address(c.path, "my m?"); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}

@@ -35,6 +35,9 @@ func ValidProviderName(name string) error {
 	return tenant.ValidWorkspaceName(name)
 }
 
+// maxVersion bounds an API version, in bytes.
+const maxVersion = 40
+
 // Validate tells everything that is wrong with a provider, as
 // document.Problems whose paths are those of its JSON form. Header names are
 // put into canonical form.
@@ -53,6 +56,9 @@ func (p *Provider) Validate() error {
 	}
 	if err := validURL(p.BaseURL, "http", "https"); err != nil {
 		problems.Add("base_url", "%v", err)
+	}
+	if p.APIVersion != "" && (p.Protocol != OpenAI || len(p.APIVersion) > maxVersion || tenant.ValidWorkspaceName(p.APIVersion) != nil) {
+		problems.Add("api_version", "must be a version of Azure's OpenAI service such as 2024-10-21, with protocol: openai")
 	}
 	if p.ProxyURL != "" {
 		if err := validProxy(p.ProxyURL); err != nil {

@@ -214,6 +214,7 @@ func (s *Server) ConnState(_ net.Conn, state http.ConnState) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.meter.handlers(1)
 	defer s.meter.handlers(-1)
+	r = unazured(r)
 	method, serve := http.MethodGet, s.serveModels
 	_, _, gemini := geminiPath(r.URL.Path)
 	switch path := r.URL.Path; {
@@ -232,6 +233,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	serve(w, r)
+}
+
+// unazured is a request to a deployment as Azure has them, at the path that it has
+// elsewhere.
+func unazured(r *http.Request) *http.Request {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/openai/deployments/")
+	_, path, found := strings.Cut(rest, "/")
+	if !ok || !found || r.URL.Query().Get("api-version") == "" {
+		return r
+	}
+	moved := r.Clone(r.Context())
+	moved.URL.Path = "/v1/" + path
+	return moved
 }
 
 // isCompletion: something is asked of a model there.

@@ -58,6 +58,7 @@ func (t *tally) observed() call.Observed {
 	if !t.report.seen {
 		return o
 	}
+	o.Cost = t.report.cost
 	if !t.report.fit() {
 		o.Mark(call.MarkAbsurd)
 		return o

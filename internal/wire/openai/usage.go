@@ -34,6 +34,7 @@ type report struct {
 	seen bool
 	// inputOnly: the door has no output, and its usage no figure of it.
 	inputOnly bool
+	cost      string // what the provider says that it costs (USE-4)
 	figures   [fieldCount]wire.Figure
 }
 
@@ -56,6 +57,16 @@ func (r *report) read(s *wire.Scanner, limit int64) {
 			r.set(completionTokens, s, limit)
 		case "total_tokens":
 			r.set(totalTokens, s, limit)
+		case "cost": // OpenRouter's, in dollars
+			r.setCost(s, func(spelling []byte) string { return string(spelling) })
+		case "cost_in_usd_ticks": // xAI's, in ten-billionths of a dollar
+			r.setCost(s, func(spelling []byte) string {
+				ticks, ok := wire.Whole(spelling)
+				if !ok {
+					return string(spelling)
+				}
+				return call.Decimal(ticks, 10)
+			})
 		case "prompt_cache_hit_tokens", "cached_tokens":
 			r.set(cachedAlias, s, limit)
 		case "prompt_tokens_details", "input_tokens_details", "input_token_details":
@@ -66,6 +77,21 @@ func (r *report) read(s *wire.Scanner, limit int64) {
 			s.Skip()
 		}
 	})
+}
+
+// setCost reads a number and keeps it as dollars, every digit of it; anything else
+// is kept as it is, for whoever judges it.
+func (r *report) setCost(s *wire.Scanner, dollars func(spelling []byte) string) {
+	switch c := s.Peek(); {
+	case c == 'n':
+		s.Literal()
+	case c == '-' || c >= '0' && c <= '9':
+		r.cost = dollars(s.Number())
+	default:
+		from := s.At()
+		s.Skip()
+		r.cost = string(s.Slice(from, s.At()))
+	}
 }
 
 // details reads an object of parts, whose names name resolves; anything else

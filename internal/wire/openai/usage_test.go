@@ -319,3 +319,21 @@ func FuzzWhole(f *testing.F) {
 		}
 	})
 }
+
+// TestAProvidersOwnCostIsKeptToTheLastDigit: USE-4, BR-091. In dollars, or in xAI's
+// ten-billionths of one.
+func TestAProvidersOwnCostIsKeptToTheLastDigit(t *testing.T) {
+	for member, want := range map[string]string{
+		`"cost":0.00333825`:           "0.00333825",
+		`"cost":1.4e-05`:              "1.4e-05",
+		`"cost":0`:                    "0",
+		`"cost":null`:                 "",
+		`"cost":"0.5"`:                `"0.5"`, // for whoever judges it
+		`"cost_in_usd_ticks":1466250`: "1466250e-10",
+	} {
+		o := openai.Chat{}.Whole([]byte(`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,`+member+`}}`), 0)
+		if o.Cost != want || !o.Reported {
+			t.Errorf("%s: %q, reported %v", member, o.Cost, o.Reported)
+		}
+	}
+}
