@@ -144,9 +144,19 @@ func positive(n *int64) int64 {
 
 // Models lists the names that a key may call, aliases included, sorted.
 func (s *Snapshot) Models(k *tenant.Key) []string {
+	return s.models(k, func(*Target) bool { return true })
+}
+
+// ModelsOf are those of Models whose providers speak a protocol: what its doors
+// serve.
+func (s *Snapshot) ModelsOf(k *tenant.Key, protocol string) []string {
+	return s.models(k, func(t *Target) bool { return t.Provider.Protocol == protocol })
+}
+
+func (s *Snapshot) models(k *tenant.Key, shown func(t *Target) bool) []string {
 	var names []string
 	add := func(name string) {
-		if t, via := s.Resolve(name); t != nil && s.allows(k, t, via) {
+		if t, via := s.Resolve(name); t != nil && shown(t) && s.allows(k, t, via) {
 			names = append(names, name)
 		}
 	}

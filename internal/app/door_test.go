@@ -137,3 +137,68 @@ keys:
 	w.must(w.do(t.Context(), http.MethodPost, "/openai/deployments/m/chat/completions?api-version=1", routesKey, chatBody("none", "")), 200, "")
 	w.settled("1", "10")
 }
+
+// TestModelsAreListedForTheClientsOfEveryProtocol: KEY-5, SPEC section 9.
+func TestModelsAreListedForTheClientsOfEveryProtocol(t *testing.T) {
+	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+", allowed_models: [m, a, g]}\n")
+	get := func(path string) string {
+		a := w.do(t.Context(), http.MethodGet, path, "", "", "X-Api-Key", routesKey)
+		w.must(a, 200, "")
+		return a.body
+	}
+	for _, name := range []string{`"id":"a"`, `"id":"g"`, `"id":"m"`, `"object":"list"`, `"type":"model"`, `"has_more":false`, `"first_id":"a"`, `"last_id":"m"`} {
+		if list := get("/v1/models"); !strings.Contains(list, name) {
+			t.Errorf("no %s in %s", name, list)
+		}
+	}
+	if list := get("/v1beta/models"); !strings.Contains(list, `"name":"models/g"`) || strings.Contains(list, `models/m"`) {
+		t.Errorf("Gemini's: %s", list)
+	}
+	if one := get("/v1beta/models/g"); !strings.Contains(one, `"generateContent"`) {
+		t.Errorf("one of Gemini's: %s", one)
+	}
+	a := w.do(t.Context(), http.MethodGet, "/v1beta/models/m", routesKey, "")
+	w.must(a, 404, "model_not_found")
+}
+
+// TestAModelIsServedAtTheDoorsOfItsProvidersProtocol: SPEC section 9, ERR-1.
+func TestAModelIsServedAtTheDoorsOfItsProvidersProtocol(t *testing.T) {
+	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
+	for path, body := range map[string]string{
+		"/v1/chat/completions":             `{"model":"a","messages":[{"role":"user","content":"hello"}]}`,
+		"/v1/messages":                     `{"model":"g","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`,
+		"/v1beta/models/m:generateContent": `{"contents":[{"parts":[{"text":"hello"}]}]}`,
+	} {
+		a := w.must(w.do(t.Context(), http.MethodPost, path, routesKey, body), 404, "model_not_found")
+		if !strings.Contains(a.body, "protocol") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	if n := w.provider.Bill().Requests; n != 0 {
+		t.Errorf("%d requests reached the provider", n)
+	}
+}
+
+// TestWhereThereIsNoDoorTheProtocolOfItsNeighboursIsSpoken: ERR-1, ERR-5.
+func TestWhereThereIsNoDoorTheProtocolOfItsNeighboursIsSpoken(t *testing.T) {
+	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
+	const openAI, anthropic, gemini = `"type":"invalid_request_error"`, `{"type":"error"`, `"status":"`
+	for _, c := range []struct{ method, path, shape string }{
+		{"POST", "/v1/nothing", openAI},
+		{"POST", "/v1/models", openAI},
+		{"DELETE", "/v1/models/m", openAI},
+		{"GET", "/v1/chat/completions", openAI},
+		{"GET", "/v1/messages", anthropic},
+		{"POST", "/v1/messages/batches", anthropic},
+		{"POST", "/v1beta/models", gemini},
+		{"POST", "/v1beta/models/g:unknown", gemini},
+		{"POST", "/v1beta/files", gemini},
+		{"POST", "/openai/deployments/m/nothing", openAI},
+		{"POST", "/elsewhere", openAI},
+	} {
+		a := w.do(t.Context(), c.method, c.path, routesKey, "{}")
+		if a.status != 404 && a.status != 405 || !strings.Contains(a.body, c.shape) && !(c.shape == openAI && strings.Contains(a.body, `"type":"not_found_error"`)) {
+			t.Errorf("%s %s: %v", c.method, c.path, a)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/simulator"
 )
@@ -112,8 +113,12 @@ func (b barred) refuses(w *world, route gateway.Route) {
 // With a spent cap and no funds it answers all the same.
 func TestARouteThatIsNotGovernedReachesNoProvider(t *testing.T) {
 	w := newWorld(t, `funds: prepaid
+providers:
+  - {name: sim, protocol: openai, base_url: "%PROVIDER%", api_key: `+providerCredential+`}
+  - {name: google, protocol: gemini, base_url: "%PROVIDER%beta", api_key: `+providerCredential+`}
 models:
   - {name: m, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+  - {name: g, provider: google, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
 keys:
   - {name: k, secret: `+routesKey+`, caps: {day: "0.0001"}}
   - {name: off, secret: the-secret-of-the-disabled-key, disabled: true}
@@ -127,6 +132,9 @@ keys:
 			continue
 		}
 		path := strings.ReplaceAll(route.Path, "{model}", "m")
+		if route.Door == call.GeminiModels {
+			path = strings.ReplaceAll(route.Path, "{model}", "g")
+		}
 		for _, body := range []string{"", chatBody("m", "")} {
 			if a := w.do(context.Background(), route.Method, path, routesKey, body); a.err != nil || a.status != 200 {
 				t.Errorf("%s %s: %v (%v)", route.Method, path, a, a.err)

@@ -5,8 +5,6 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/internal/admit"
 	"github.com/weirhq/weir/internal/fault"
@@ -36,40 +34,6 @@ func (g *Gateway) inform(w http.ResponseWriter, r *http.Request, answer func(x *
 	}
 	w.Header().Set("Content-Type", "application/json")
 	x.write(http.StatusOK, body)
-}
-
-// modelObject is a model as OpenAI lists it.
-type modelObject struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
-}
-
-type modelList struct {
-	Object string        `json:"object"`
-	Data   []modelObject `json:"data"`
-}
-
-// listModels shows what the key may call (KEY-5).
-func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
-	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
-		list := modelList{Object: "list", Data: []modelObject{}}
-		for _, name := range x.snapshot.Models(x.key) {
-			list.Data = append(list.Data, modelObject{ID: name, Object: "model", OwnedBy: "weir"})
-		}
-		return list, nil
-	})
-}
-
-func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
-	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
-		name := strings.TrimPrefix(r.URL.Path, "/v1/models/")
-		if !slices.Contains(x.snapshot.Models(x.key), name) {
-			return nil, fault.New(fault.ModelNotFound, "model %q does not exist here or may not be called with this key; GET /v1/models lists what may", name)
-		}
-		return modelObject{ID: name, Object: "model", OwnedBy: "weir"}, nil
-	})
 }
 
 // showKey tells the caller its own key's limits and their use (KEY-8).

@@ -37,6 +37,8 @@ func (g *Gateway) table() []Route {
 	return append(list, []Route{
 		{Method: http.MethodGet, Path: "/v1/models", Door: call.OpenAIModels, handle: g.listModels},
 		{Method: http.MethodGet, Path: "/v1/models/" + place, Door: call.OpenAIModels, handle: g.showModel},
+		{Method: http.MethodGet, Path: geminiModels, Door: call.GeminiModels, handle: g.listGeminiModels},
+		{Method: http.MethodGet, Path: geminiModels + "/" + place, Door: call.GeminiModels, handle: g.showGeminiModel},
 		{Method: http.MethodGet, Path: "/v1/key", Door: call.WeirKey, handle: g.showKey},
 		{Method: http.MethodGet, Path: "/healthz", handle: g.healthz},
 		{Method: http.MethodGet, Path: "/readyz", handle: g.readyz},
@@ -98,6 +100,13 @@ func (route *Route) matches(u *url.URL) (name string, ok bool) {
 // found yet: that of the doors under the same first part.
 func (g *Gateway) protocolAt(u *url.URL) Protocol {
 	best, most := g.Doors[0].Protocol, 0
+	for i := range g.routes {
+		if route := &g.routes[i]; !route.Governed && route.Door != "" {
+			if _, ok := route.matches(u); ok {
+				return g.protocolOf(route.Door)
+			}
+		}
+	}
 	for _, d := range g.Doors {
 		prefix, _, _ := strings.Cut(d.Path, place)
 		for prefix != "/" && !strings.HasPrefix(u.Path+"/", prefix) {
@@ -111,6 +120,17 @@ func (g *Gateway) protocolAt(u *url.URL) Protocol {
 		}
 	}
 	return best
+}
+
+// protocolOf is what the doors of a protocol speak, the first one's where none
+// does.
+func (g *Gateway) protocolOf(door call.Door) Protocol {
+	for _, d := range g.Doors {
+		if d.Name.Protocol() == door.Protocol() {
+			return d.Protocol
+		}
+	}
+	return g.Doors[0].Protocol
 }
 
 // doorNames lists the doors for who has missed them all.
