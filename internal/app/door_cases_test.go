@@ -230,9 +230,13 @@ func TestNativePathsThatAreNoDoorReachNoProvider(t *testing.T) {
 	body := doorBody(t, call.AnthropicMessages, false)
 	for _, path := range []string{
 		"/anthropic/v1/messages", "/v1/messages/batches", "/v1/batches", "/v1/files", "/v1/responses/resp_1", "/v1/responses/input_tokens", "/v1/realtime",
-		"/model/a/invoke", "/v1beta/models/g:batchGenerateContent", "/v1beta/models/g:predict", "/v1beta/cachedContents", "/v2/chat", "/v1/rerank",
+		"/model/a/invoke", "/v1beta/cachedContents", "/v2/chat", "/v1/rerank", "/openai/deployments/m", "/openai/deployments/m/messages",
 	} {
 		w.must(w.do(context.Background(), http.MethodPost, path, routesKey, body), 404, "not_found")
+	}
+	// These are names that a model could have: they can be looked up.
+	for _, path := range []string{"/v1beta/models/g:batchGenerateContent", "/v1beta/models/g:predict", "/v1/models/g:predict"} {
+		w.must(w.do(context.Background(), http.MethodPost, path, routesKey, body), 405, "method_not_allowed")
 	}
 	if n := w.provider.Bill().Requests; n != 0 {
 		t.Errorf("%d requests reached the provider", n)
@@ -248,8 +252,8 @@ func TestThePageOfDoorsHasEveryDoor(t *testing.T) {
 	w := newWorld(t, doorModels)
 	rows := 0
 	for _, route := range w.server.Routes() {
-		if !route.Governed || strings.HasPrefix(route.Path, "/v1/models/") {
-			continue // the second spelling of Gemini's
+		if !route.Governed || strings.HasPrefix(route.Path, "/v1/models/") || strings.HasPrefix(route.Path, "/openai/deployments/") {
+			continue // the second spelling of Gemini's and OpenAI's
 		}
 		rows++
 		if !strings.Contains(string(text), "\n| `"+route.Path+"` | "+route.Door.Protocol()+" |") {

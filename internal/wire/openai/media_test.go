@@ -229,6 +229,13 @@ func FuzzDoors(f *testing.F) {
 		`{"data":[{"url":"x"}],"usage":{"input_tokens":1,"output_tokens":2}}`, "data: {\"type\":\"speech.audio.done\",\"usage\":{}}\n\n",
 	}
 	wiretest.Fuzz(f, []wire.Door{
-		openai.Responses{}, openai.Completions{}, openai.Embeddings{}, openai.Moderations{}, openai.Images{}, openai.Speech{}, openai.Transcriptions{},
+		openai.Responses{},
+		openai.Completions{},
+		openai.Embeddings{},
+		openai.Moderations{},
+		openai.Images{},
+		openai.Speech{},
+		openai.Transcriptions{},
+		openai.Deployment{Door: openai.Chat{}},
 	}, seeds)
 }

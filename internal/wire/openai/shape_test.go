@@ -64,6 +64,35 @@ var completions = wiretest.Shape{
 	BoundIn: "max_tokens",
 }
 
+// deployment is chat under a path that has the model in it.
+var deployment = wiretest.Shape{
+	Door: openai.Deployment{Door: openai.Chat{}}, Model: "d", Needs: []string{"messages"},
+	Members: map[string]string{
+		"messages": `[{"role":"user","content":"Hello"}]`, "tools": `[{"type":"function","function":{"name":"get"}}]`, "max_tokens": `50`, "n": `2`,
+		"stream": `true`, "user": `"ada"`, "service_tier": `"flex"`, "metadata": `{"user_id":"ada"}`,
+	},
+	Wrong:   map[string][]string{"messages": {`[]`, `1`}, "max_tokens": wrongNumbers, "stream": wrongBools},
+	Changes: []string{"model", "max_tokens"},
+	Bounds:  map[string]int64{`50`: 50, `1`: 1, `5000`: 5000},
+	BoundIn: "max_tokens",
+}
+
+// The name in the path decides, whatever the body says: ERR-5.
+func TestADeploymentsPathNamesTheModel(t *testing.T) {
+	for _, model := range []string{``, `"model":"other"`, `"model":"d"`, `"model":null`, `"model":7`} {
+		c := deployment.Decode(t, deployment.Body("", strings.Fields(model)...))
+		if c.Model != "d" || c.Door != call.OpenAIChat {
+			t.Errorf("%s: %+v", model, c)
+		}
+		out, err := deployment.Door.Rewrite([]byte(deployment.Body("", strings.Fields(model)...)), wire.Rewrite{Model: "up"})
+		if err != nil || !strings.Contains(string(out), `"model":"up"`) || strings.Contains(string(out), "other") {
+			t.Errorf("%s became %s, %v", model, out, err)
+		}
+	}
+	deployment.Refused(t, deployment.Body("", `"model":"a"`, `"model":"b"`), "model")
+	deployment.Refused(t, deployment.Body("", `"Model":"a"`), "model")
+}
+
 var embeddings = wiretest.Shape{
 	Door: openai.Embeddings{}, Needs: []string{"model", "input"},
 	Members: map[string]string{"model": `"e"`, "input": `["a","b"]`, "user": `"ada"`, "service_tier": `"flex"`},
@@ -98,6 +127,7 @@ var speech = wiretest.Shape{
 func shapes() map[string]wiretest.Shape {
 	return map[string]wiretest.Shape{
 		"responses": answered(), "completions": completions, "embeddings": embeddings, "moderations": moderations, "images": images, "speech": speech,
+		"deployment": deployment,
 	}
 }
 

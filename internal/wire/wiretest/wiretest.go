@@ -34,6 +34,8 @@ type Expectation struct {
 	Counted bool
 	Bytes   int64 // of output; -1: not worked out
 	Marks   []call.Mark
+	// Cost is what the answer itself says that it costs; empty: not looked at.
+	Cost string
 	// Options are a stream's.
 	Options wire.StreamOptions
 }
@@ -105,6 +107,9 @@ func check(t *testing.T, door wire.Door, folder string, e *Expectation) {
 		}
 		if got.Usage != want || got.Reported != reported || got.ErrorSeen != e.Failed {
 			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		if e.Cost != "" && got.Cost != e.Cost {
+			t.Errorf("a cost of %q, want %q", got.Cost, e.Cost)
 		}
 		if e.Bytes >= 0 && got.OutputBytes != e.Bytes {
 			t.Errorf("%d bytes of output, want %d", got.OutputBytes, e.Bytes)
