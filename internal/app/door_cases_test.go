@@ -137,6 +137,28 @@ keys: [{name: k, secret: `+routesKey+`}]
 	w.balanced()
 }
 
+// TestAToolThatNobodyBillsIsChargedAsItsTokens: EST-4, USE-1. A server of tools has
+// no price a call: its request runs, and costs its tokens by their own prices.
+func TestAToolThatNobodyBillsIsChargedAsItsTokens(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"id":"resp_1","status":"completed","output":[{"type":"mcp_list_tools"},{"type":"mcp_call","name":"get"}],` +
+			`"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":90},"output_tokens":5,"total_tokens":105}}`))
+	}))
+	defer provider.Close()
+	w := newWorld(t, `
+providers: [{name: p, protocol: openai, base_url: "`+provider.URL+`", api_key: `+providerCredential+`}]
+models: [{name: m, provider: p, price: {input: "1", cached_input: "0.1", output: "10"}}]
+keys: [{name: k, secret: `+routesKey+`, caps: {day: "10"}}]
+`)
+	body := `{"model":"m","input":"hello","max_output_tokens":50,"tools":[{"type":"mcp","server_label":"x","server_url":"https://example.com"}]}`
+	w.must(w.do(context.Background(), http.MethodPost, "/v1/responses", routesKey, body), 200, "")
+	if got := w.spend("").String(); got != "0.000069" { // 10 + 9 + 50 millionths
+		t.Errorf("charged %s USD", got)
+	}
+	w.balanced()
+}
+
 var modelOf = regexp.MustCompile(`"model":"[a-z]+"|\r\n\r\n[a-z]\r\n`)
 
 // TestOneCauseHasOneStatusAndCodeAtEveryDoor: BR-213, BR-217, ERR-1. The same

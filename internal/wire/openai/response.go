@@ -99,7 +99,7 @@ func (r *response) item(s *wire.Scanner, output bool, tools *call.ToolCalls) {
 		}
 	})
 	if tool, called := strings.CutSuffix(kind, "_call"); called {
-		if name := ownTool(tool); name != "" {
+		if name := ownTool(tool); name != "" && name != unbilled {
 			tools.Set(name, tools.Of(name)+1)
 		}
 	}

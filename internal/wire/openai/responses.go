@@ -274,8 +274,9 @@ func (d responsesDecoder) tool() {
 			d.Count(d.Text())
 		}
 	})
-	if name := ownTool(kind); name != "" {
-		d.Call.Prompt.Unseen = true
+	name := ownTool(kind)
+	d.Call.Prompt.Unseen = d.Call.Prompt.Unseen || name != ""
+	if name != "" && name != unbilled {
 		d.Call.Units.Tools.Set(name, 0)
 	}
 }
@@ -305,6 +306,10 @@ func (d responsesDecoder) container() {
 	})
 }
 
+// unbilled is a server of tools, which reads further input, but whose calls no
+// provider bills: counted, they would have no price.
+const unbilled = "mcp"
+
 // ownTool is the name that price rows have for one of the provider's own tools;
 // "" is a tool that the client runs.
 func ownTool(kind string) string {
@@ -315,7 +320,7 @@ func ownTool(kind string) string {
 		return call.FileSearch
 	case kind == "code_interpreter", kind == "code_execution":
 		return call.CodeExecution
-	case kind == "image_generation", kind == "mcp", kind == "collections_search":
+	case kind == "image_generation", kind == unbilled, kind == "collections_search":
 		return kind
 	}
 	return ""

@@ -39,6 +39,7 @@ func TestAResponsesRequestBecomesACall(t *testing.T) { // EST-4, DIS-8
 				c.Units.Tools.Set(name, 0)
 			}
 		}},
+		{"a server of tools", `"tools":[{"type":"mcp","server_label":"ab"}]`, func(c *call.Call) { unseen(c); c.StateIDs = nil; c.Prompt.Tools = 1; c.Prompt.TextBytes += 2 }},
 		{"a container with kept files", `"tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["file_1"]}}]`, func(c *call.Call) {
 			unseen(c, "file_1")
 			c.Prompt.Tools = 1
@@ -114,7 +115,7 @@ var (
 func TestAResponsesUsageIsInItsLastEvent(t *testing.T) {
 	want := call.Usage{Input: 15, CachedInput: 5, Output: 30, Reasoning: 10, ServiceTier: "flex", Requests: 1}
 	for kind, failed := range map[string]bool{"completed": false, "incomplete": false, "failed": true} {
-		item := `{"type":"message","content":[{"type":"output_text","text":"Hello"}]},{"type":"web_search_call"},{"type":"web_search_call"},{"type":"web_search_call_output"}`
+		item := `{"type":"message","content":[{"type":"output_text","text":"Hello"}]},{"type":"web_search_call"},{"type":"web_search_call"},{"type":"web_search_call_output"},{"type":"mcp_call"}`
 		want := want
 		want.Units.Tools.Set(call.WebSearch, 2)
 		got := wiretest.Lines(t, openai.Responses{}, responseStart+responseDelta+responseEvent("response."+kind, `"response":`+response(kind, item)))
