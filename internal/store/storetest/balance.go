@@ -207,8 +207,8 @@ func (b *Books) raisesAgree() error {
 	return nil
 }
 
-// quartersAgree cannot tell what closed events had spent. A quarter that nothing
-// was spent in stands for its whole day.
+// quartersAgree cannot tell what closed events had spent. Where a quarter in which
+// something was spent has no row, the row of its day's first one stands for the day.
 func (b *Books) quartersAgree() error {
 	if len(b.Closings) > 0 {
 		return nil
@@ -226,14 +226,18 @@ func (b *Books) quartersAgree() error {
 		default:
 		}
 	}
-	whole := make(map[key]bool)
+	rows, whole := make(map[key]bool), make(map[key]bool)
 	for _, q := range b.Quarters {
-		k := key{q.Workspace, q.Key, q.Quarter}
-		_, known := spent[k]
-		whole[k] = !known
+		rows[key{q.Workspace, q.Key, q.Quarter}] = true
+	}
+	dayOf := func(k key) key { return key{k.workspace, k.key, k.quarter - k.quarter%shelf.DayMicros} }
+	for k := range spent {
+		if day := dayOf(k); !rows[k] && rows[day] {
+			whole[day] = true
+		}
 	}
 	byDay := func(k key) key {
-		if day := (key{k.workspace, k.key, k.quarter - k.quarter%shelf.DayMicros}); whole[day] {
+		if day := dayOf(k); whole[day] {
 			return day
 		}
 		return k
