@@ -192,7 +192,7 @@ func (r *Request) resolve() (*Target, *fault.Fault) {
 // applies (PRC-3), and the client's output bound is not above the key's (KEY-6).
 func (r *Request) policy(p *Planned, spendLimited bool) *fault.Fault {
 	if p.unpriced && spendLimited {
-		return r.refuseModel(fault.ModelUnpriced, "model %q has no price and a spend limit applies to key %q; set its price, or `price: free`", p.Model.Name, r.Key.Name)
+		return r.refuseModel(fault.ModelUnpriced, "%s and a spend limit applies to key %q; set its price, \"0\" where the provider takes nothing, or `price: free`", p.lacks(), r.Key.Name)
 	}
 	ceiling := r.Snapshot.outputCeiling(r.Key)
 	if ceiling == 0 || r.Call.OutputBound <= ceiling {
@@ -213,6 +213,16 @@ func (r *Request) policy(p *Planned, spendLimited bool) *fault.Fault {
 		hideAmounts(f)
 	}
 	return f
+}
+
+// lacks says what has no price: the model, or a part that the request could use.
+func (p *Planned) lacks() string {
+	if p.Price != nil {
+		if _, err := p.Price.Worst(p.Want); err != nil {
+			return err.Error()
+		}
+	}
+	return fmt.Sprintf("model %q has no price", p.Model.Name)
 }
 
 func (r *Request) refuseModel(code fault.Code, format string, args ...any) *fault.Fault {

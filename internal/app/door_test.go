@@ -202,3 +202,26 @@ func TestWhereThereIsNoDoorTheProtocolOfItsNeighboursIsSpoken(t *testing.T) {
 		}
 	}
 }
+
+// TestAToolOfTheProvidersIsHeldAndNamedWhereItHasNoPrice: EST-4, PRC-1, PRC-3. Coding
+// agents offer a search with every request.
+func TestAToolOfTheProvidersIsHeldAndNamedWhereItHasNoPrice(t *testing.T) {
+	w := newWorld(t, `models:
+  - {name: bare, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10"}}
+  - {name: nothing, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10", per_tool_call: {web_search: "0"}}}
+  - {name: dear, provider: sim, upstream: "sim?in=20&out=30", price: {input: "1", output: "10", per_tool_call: {web_search: "1"}}}
+keys:
+  - {name: k, secret: `+routesKey+`, budgets: [{name: hard, metric: spend, limit: "9.5", period: day, enforcement: hard}]}
+`)
+	ask := func(model, more string) answer {
+		return w.do(t.Context(), http.MethodPost, "/v1/responses", routesKey, `{"model":"`+model+`","input":"hello","max_output_tokens":50,"tools":[{"type":"web_search"}]`+more+`}`)
+	}
+	a := w.must(ask("bare", ""), 400, "model_unpriced")
+	if !strings.Contains(a.body, "per_tool_call.web_search") {
+		t.Errorf("it does not say what to change: %s", a.body)
+	}
+	w.must(ask("nothing", ""), 200, "")
+	w.must(ask("dear", ""), 429, "budget_exceeded") // ten calls at a dollar each
+	w.must(ask("dear", `,"max_tool_calls":9`), 200, "")
+	w.settled("1", "10")
+}

@@ -111,7 +111,7 @@ func (b *bill) tools(t *call.ToolCalls) error {
 			continue
 		}
 		price := b.row.toolPrice(c.Name)
-		if err := b.usable(c.Name+" calls", c.Calls, price != nil); err != nil {
+		if err := b.usable("per_tool_call."+c.Name, c.Calls, price != nil); err != nil {
 			return err
 		}
 		if err := b.pieces(*price, c.Calls); err != nil {

@@ -96,12 +96,12 @@ func TestARequestBecomesACall(t *testing.T) {
 		{"nulls are absent", `"max_tokens":null,"stream":null,"metadata":{"user_id":null},"system":null,"tools":null,"container":null,"mcp_servers":null,"cache_control":null`, func(*call.Call) {}},
 		{"web search", `"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":3}]`, func(c *call.Call) {
 			c.Units.Tools.Set(call.WebSearch, 3)
-			c.Prompt.Tools, c.Prompt.TextBytes, c.Prompt.Unseen = 1, 5+10, true
+			c.Prompt.Tools, c.Prompt.TextBytes = 1, 5+10
 		}},
 		{"tools without a bound", `"tools":[{"type":"web_fetch_20250910"},{"type":"code_execution_20250825","max_uses":null},{"type":"bash_20250124"}]`, func(c *call.Call) {
 			c.Units.Tools.Set(call.WebFetch, 0)
 			c.Units.Tools.Set(call.CodeExecution, 0)
-			c.Prompt.Tools, c.Prompt.Unseen = 3, true
+			c.Prompt.Tools = 3
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

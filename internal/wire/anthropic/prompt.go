@@ -169,8 +169,8 @@ func (d decoder) tools() {
 	})
 }
 
-// tool reads a definition. One that the provider runs reads further input by
-// itself and may cost by the call (EST-4). One that names a model of its own
+// tool reads a definition. One that the provider runs may cost by the call, and is
+// held so (EST-4); what it reads by itself is an overrun. One that names a model of its own
 // would run on something that was neither allowed nor priced (ERR-5).
 func (d decoder) tool() {
 	var kind string
@@ -192,7 +192,6 @@ func (d decoder) tool() {
 		}
 	})
 	if name := serverTool(kind); name != "" {
-		d.Call.Prompt.Unseen = true
 		d.Call.Units.Tools.Set(name, uses)
 	}
 }

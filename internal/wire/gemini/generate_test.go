@@ -148,7 +148,7 @@ func TestARequestBecomesACall(t *testing.T) {
 		{"nulls are absent", `"generationConfig":null,"tools":null,"systemInstruction":null,"serviceTier":null,"cachedContent":null`, func(*call.Call) {}},
 		{"nulls in the configuration", `"generationConfig":{"maxOutputTokens":null,"candidateCount":null,"responseSchema":null}`, func(*call.Call) {}},
 		{"the provider's tools", `"tools":[{"googleSearch":{}},{"url_context":{},"codeExecution":{}}]`, func(c *call.Call) {
-			c.Prompt.Tools, c.Prompt.Unseen = 3, true
+			c.Prompt.Tools = 3
 			for _, name := range []string{call.WebSearch, call.WebFetch, call.CodeExecution} {
 				c.Units.Tools.Set(name, 0)
 			}

@@ -138,8 +138,8 @@ func (d decoder) tools() {
 	})
 }
 
-// tool reads declarations of functions, or one of the provider's own tools,
-// which reads further input by itself and may cost by the call (EST-4).
+// tool reads declarations of functions, or one of the provider's own tools, which
+// may cost by the call, and is held so (EST-4); what it reads by itself is an overrun.
 func (d decoder) tool(key []byte) {
 	switch name := ownTool(string(key)); {
 	case string(key) == "functionDeclarations" || string(key) == "function_declarations":
@@ -153,7 +153,6 @@ func (d decoder) tool(key []byte) {
 		})
 	case name != "":
 		d.Call.Prompt.Tools++
-		d.Call.Prompt.Unseen = true
 		d.Call.Units.Tools.Set(name, 0)
 		d.Skip()
 	default:

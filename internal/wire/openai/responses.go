@@ -253,8 +253,8 @@ func (d responsesDecoder) tools() {
 	})
 }
 
-// tool reads a definition. One that the provider runs reads further input by
-// itself and may cost by the call (EST-4). One that names a model of its own
+// tool reads a definition. One that the provider runs may cost by the call, and is
+// held so (EST-4); what it reads by itself is an overrun. One that names a model of its own
 // would run on something that was neither allowed nor priced (ERR-5).
 func (d responsesDecoder) tool() {
 	kind := ""
@@ -274,9 +274,7 @@ func (d responsesDecoder) tool() {
 			d.Count(d.Text())
 		}
 	})
-	name := ownTool(kind)
-	d.Call.Prompt.Unseen = d.Call.Prompt.Unseen || name != ""
-	if name != "" && name != unbilled {
+	if name := ownTool(kind); name != "" && name != unbilled {
 		d.Call.Units.Tools.Set(name, 0)
 	}
 }
