@@ -274,7 +274,11 @@ func (d responsesDecoder) tool() {
 			d.Count(d.Text())
 		}
 	})
-	if name := ownTool(kind); name != "" && name != unbilled {
+	switch name := ownTool(kind); name {
+	case "":
+	case unbilled:
+		d.Call.Prompt.Unseen = true // what its tools answer is input, too
+	default:
 		d.Call.Units.Tools.Set(name, 0)
 	}
 }
