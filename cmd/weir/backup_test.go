@@ -88,7 +88,7 @@ func TestABackupOfARunningStoreIsWholeAndComesBack(t *testing.T) {
 	if code, said := run(t, weir, "backup", filepath.Join(dir, "stopped.db"), "-c", config); code != 0 {
 		t.Errorf("of a store that nobody has open: exit %d: %s", code, said)
 	}
-	if code, said := run(t, weir, "verify", "--file", tampered(t, copies[1])); code != 1 || !strings.Contains(said, "3 differences") {
+	if code, said := run(t, weir, "verify", "--file", tampered(t, copies[1])); code != 1 || !strings.Contains(said, "7 differences") {
 		t.Errorf("a tampered copy: exit %d: %s", code, said)
 	}
 	restore(t, copies[2], db)
