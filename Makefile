@@ -33,6 +33,8 @@ SEED ?=
 # What `make release` builds, and where to.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 DIST ?= dist
+# Seconds of `make load`.
+LOAD_SECONDS ?= 1800
 # Arguments of `make demo`, for example ARGS="--replicas 3 --once".
 ARGS ?=
 
@@ -102,6 +104,10 @@ soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, S
 .PHONY: torture
 torture: ## Kill, starve, cut and lie to the real program, its network and database for ROUNDS (12), audit its books
 	@WEIR_TORTURE_ROUNDS=$(ROUNDS) WEIR_TORTURE_SEED=$(SEED) go test -p 1 -count=1 -timeout 0 -v -run UnderTorture ./internal/store/postgres ./cmd/weir
+
+.PHONY: load
+load: ## 500 requests a second for LOAD_SECONDS (1800): what they add, and what memory it takes
+	@WEIR_LOAD_SECONDS=$(LOAD_SECONDS) WEIR_LOAD_RATE=500 go test -count=1 -timeout 0 -v -run TestAConstantLoad ./cmd/weir
 
 .PHONY: bench
 bench: ## Every benchmark, BENCHTIME (1s) each
