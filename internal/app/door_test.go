@@ -28,10 +28,12 @@ models:
 
 // doorModel is the model of doorModels that is served at a door.
 func doorModel(door call.Door) string {
-	switch door.Protocol() {
-	case "anthropic":
+	switch {
+	case freeDoor(door):
+		return "free"
+	case door.Protocol() == "anthropic":
 		return "a"
-	case "gemini":
+	case door.Protocol() == "gemini":
 		return "g"
 	default:
 		return "m"
