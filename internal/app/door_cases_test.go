@@ -235,8 +235,8 @@ func TestAModelIsServedAtTheDoorsOfItsProtocol(t *testing.T) {
 		if !route.Governed || route.Door == call.OpenAITranscriptions {
 			continue
 		}
-		for _, model := range []string{"m", "a", "g"} {
-			if model == doorModel(route.Door) {
+		for model, protocol := range map[string]string{"m": "openai", "a": "anthropic", "g": "gemini"} {
+			if protocol == route.Door.Protocol() {
 				continue
 			}
 			body := modelOf.ReplaceAllString(doorBody(t, route.Door, false), `"model":"`+model+`"`)

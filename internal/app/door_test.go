@@ -163,24 +163,6 @@ func TestModelsAreListedForTheClientsOfEveryProtocol(t *testing.T) {
 	w.must(a, 404, "model_not_found")
 }
 
-// TestAModelIsServedAtTheDoorsOfItsProvidersProtocol: SPEC section 9, ERR-1.
-func TestAModelIsServedAtTheDoorsOfItsProvidersProtocol(t *testing.T) {
-	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
-	for path, body := range map[string]string{
-		"/v1/chat/completions":             `{"model":"a","messages":[{"role":"user","content":"hello"}]}`,
-		"/v1/messages":                     `{"model":"g","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`,
-		"/v1beta/models/m:generateContent": `{"contents":[{"parts":[{"text":"hello"}]}]}`,
-	} {
-		a := w.must(w.do(t.Context(), http.MethodPost, path, routesKey, body), 404, "model_not_found")
-		if !strings.Contains(a.body, "protocol") {
-			t.Errorf("%s: %s", path, a.body)
-		}
-	}
-	if n := w.provider.Bill().Requests; n != 0 {
-		t.Errorf("%d requests reached the provider", n)
-	}
-}
-
 // TestWhereThereIsNoDoorTheProtocolOfItsNeighboursIsSpoken: ERR-1, ERR-5.
 func TestWhereThereIsNoDoorTheProtocolOfItsNeighboursIsSpoken(t *testing.T) {
 	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+"}\n")
