@@ -102,6 +102,12 @@ func (s *Service) applyOnce(ctx context.Context, actor string, declared []Declar
 		bounding: map[string]map[string][]store.Object{},
 		out:      ApplyAnswer{Created: []string{}, Changed: []string{}, Renamed: []string{}, Rotated: []string{}, Revived: []string{}, Retired: []string{}},
 	}
+	// Before anything is read: whoever applies a file meanwhile makes this one's plan
+	// a conflict, and it is made again.
+	alone, err := s.guardEdit(ctx, "", fileID)
+	if err != nil {
+		return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
+	}
 	if err := a.plan(ctx, declared); err != nil {
 		return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
 	}
@@ -113,7 +119,7 @@ func (s *Service) applyOnce(ctx context.Context, actor string, declared []Declar
 		return ApplyAnswer{}, err
 	}
 	if len(edits) > 0 {
-		if err := s.change(ctx, a.at, a.guarded(edits)); err != nil {
+		if err := s.change(ctx, a.at, append(a.guarded(edits), alone)); err != nil {
 			return ApplyAnswer{}, fmt.Errorf("apply %s: %w", file, err)
 		}
 	}

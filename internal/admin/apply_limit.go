@@ -17,7 +17,7 @@ import (
 func (a *applier) prepare(ctx context.Context) error {
 	for _, h := range a.homes {
 		if h.workspace != nil {
-			guard, err := a.s.guardEdit(ctx, h.id)
+			guard, err := a.s.guardEdit(ctx, h.id, guardID)
 			if err != nil {
 				return err
 			}

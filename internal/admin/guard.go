@@ -17,6 +17,10 @@ import (
 const (
 	kindGuard = "guard"
 	guardID   = "references"
+	// fileID is the shared one that every file which changes something writes: a plan
+	// is made of many readings, and two that are made at a time would each retire what
+	// the other has just made.
+	fileID = "file"
 )
 
 // protect makes the changes of an operation exclude others that rely on the
@@ -25,17 +29,17 @@ func (s *Service) protect(ctx context.Context, c *scope) error {
 	if len(c.guard) > 0 {
 		return nil
 	}
-	edit, err := s.guardEdit(ctx, c.object.ID)
+	edit, err := s.guardEdit(ctx, c.object.ID, guardID)
 	c.guard = []store.Edit{edit}
 	return err
 }
 
-func (s *Service) guardEdit(ctx context.Context, workspace string) (store.Edit, error) {
-	object, err := s.Objects.Object(ctx, workspace, kindGuard, guardID)
+func (s *Service) guardEdit(ctx context.Context, workspace, id string) (store.Edit, error) {
+	object, err := s.Objects.Object(ctx, workspace, kindGuard, id)
 	if errors.Is(err, store.ErrNotFound) {
 		object, err = store.Object{}, nil
 	}
 	return store.Edit{Expect: object.Version, Retire: true, Object: store.Object{
-		Workspace: workspace, Kind: kindGuard, ID: guardID, Name: guardID, Body: []byte("{}"), Source: SourceAPI,
+		Workspace: workspace, Kind: kindGuard, ID: id, Name: id, Body: []byte("{}"), Source: SourceAPI,
 	}}, err
 }

@@ -207,8 +207,9 @@ func (b *Books) raisesAgree() error {
 	return nil
 }
 
-// quartersAgree cannot tell what closed events had spent. Where a quarter in which
-// something was spent has no row, the row of its day's first one stands for the day.
+// quartersAgree cannot tell what closed events had spent. The row of a day's first
+// quarter may stand for others of the day, which a late correction may have given
+// rows again: where they differ, the day is compared.
 func (b *Books) quartersAgree() error {
 	if len(b.Closings) > 0 {
 		return nil
@@ -226,13 +227,14 @@ func (b *Books) quartersAgree() error {
 		default:
 		}
 	}
-	rows, whole := make(map[key]bool), make(map[key]bool)
+	rows, whole := make(map[key]int64), make(map[key]bool)
 	for _, q := range b.Quarters {
-		rows[key{q.Workspace, q.Key, q.Quarter}] = true
+		rows[key{q.Workspace, q.Key, q.Quarter}] += q.Spend
 	}
 	dayOf := func(k key) key { return key{k.workspace, k.key, k.quarter - k.quarter%shelf.DayMicros} }
-	for k := range spent {
-		if day := dayOf(k); !rows[k] && rows[day] {
+	for k, spend := range spent {
+		day := dayOf(k)
+		if _, first := rows[day]; first && rows[k] != spend {
 			whole[day] = true
 		}
 	}
