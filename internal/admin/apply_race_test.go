@@ -59,8 +59,12 @@ func TestProcessesThatStartTogetherApplyOneFileOnce(t *testing.T) {
 		}
 		options, met := w.options, false
 		options.Objects = &meddled{Objects: w.book, left: at, do: func() { met = true; w.apply(file...) }}
-		if _, err := admin.New(options).Apply(t.Context(), "file", file, "weir.yaml"); err != nil {
+		out, err := admin.New(options).Apply(t.Context(), "file", file, "weir.yaml")
+		if err != nil {
 			t.Errorf("before reading %d: %v", at, err)
+		}
+		if len(out.Retired)+len(out.Revived) > 0 {
+			t.Errorf("before reading %d: what the other one had just made was retired: %+v", at, out)
 		}
 		if out := w.apply(file...); out.Any() || out.Unchanged != len(file) {
 			t.Errorf("before reading %d: not all was applied: %+v", at, out)
