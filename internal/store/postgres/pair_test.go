@@ -52,6 +52,7 @@ func loadFor(b *testing.B, callers int, one func(caller int) (time.Duration, err
 // disk in a cloud does.
 func slowFlush(b *testing.B) {
 	b.Helper()
+	_ = server.Database(b) // it starts the server
 	set := func(delay, siblings string) {
 		server.Admin(b, "ALTER SYSTEM SET commit_delay = "+delay)
 		server.Admin(b, "ALTER SYSTEM SET commit_siblings = "+siblings)
