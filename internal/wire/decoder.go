@@ -196,6 +196,22 @@ func (d *Decoder) WrongType(name, want string) {
 	}
 }
 
+// Objects reads an array of objects and calls element for each, which reads it.
+func (d *Decoder) Objects(name string, element func()) {
+	const want = "an array of objects"
+	if d.Peek() != '[' {
+		d.WrongType(name, want)
+		return
+	}
+	d.Array(func() {
+		if d.Peek() != '{' {
+			d.WrongType(name, want)
+			return
+		}
+		element()
+	})
+}
+
 // Model reads the name of a model, alias or route.
 func (d *Decoder) Model(name string) string {
 	model := d.StringMember(name)

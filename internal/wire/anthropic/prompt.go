@@ -9,15 +9,7 @@ const maxToolUses = 1_000_000
 // counts as text, so that no spelling of a member hides text from the estimate.
 
 func (d decoder) messages() {
-	if d.Peek() != '[' {
-		d.WrongType("messages", "an array of objects")
-		return
-	}
-	d.Array(func() {
-		if d.Peek() != '{' {
-			d.WrongType("messages", "an array of objects")
-			return
-		}
+	d.Objects("messages", func() {
 		d.Call.Prompt.Messages++
 		role := false
 		d.Object(func(key []byte) {
@@ -155,23 +147,15 @@ func (d decoder) data(s *source) {
 }
 
 func (d decoder) tools() {
-	if d.Peek() != '[' {
-		d.WrongType("tools", "an array of objects")
-		return
-	}
-	d.Array(func() {
-		if d.Peek() != '{' {
-			d.WrongType("tools", "an array of objects")
-			return
-		}
+	d.Objects("tools", func() {
 		d.Call.Prompt.Tools++
 		d.tool()
 	})
 }
 
 // tool reads a definition. One that the provider runs may cost by the call, and is
-// held so (EST-4); what it reads by itself is an overrun. One that names a model of its own
-// would run on something that was neither allowed nor priced (ERR-5).
+// held so (EST-4); what it reads by itself is an overrun. One that names a model of
+// its own would run on something that was neither allowed nor priced (ERR-5).
 func (d decoder) tool() {
 	var kind string
 	var uses int64

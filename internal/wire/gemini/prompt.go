@@ -125,15 +125,7 @@ func isKept(uri string) bool {
 }
 
 func (d decoder) tools() {
-	if d.Peek() != '[' {
-		d.WrongType("tools", "an array of objects")
-		return
-	}
-	d.Array(func() {
-		if d.Peek() != '{' {
-			d.WrongType("tools", "an array of objects")
-			return
-		}
+	d.Objects("tools", func() {
 		d.Object(d.tool)
 	})
 }

@@ -13,15 +13,7 @@ import (
 // Repeated members inside a message count each.
 
 func (d chatDecoder) messages() {
-	if d.Peek() != '[' {
-		d.WrongType("messages", "an array of objects")
-		return
-	}
-	d.Array(func() {
-		if d.Peek() != '{' {
-			d.WrongType("messages", "an array of objects")
-			return
-		}
+	d.Objects("messages", func() {
 		d.Call.Prompt.Messages++
 		role := false
 		d.Object(func(key []byte) { role = d.messageMember(key) || role })

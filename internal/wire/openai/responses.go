@@ -239,23 +239,15 @@ func (d responsesDecoder) itemPart(key []byte) {
 }
 
 func (d responsesDecoder) tools() {
-	if d.Peek() != '[' {
-		d.WrongType("tools", "an array of objects")
-		return
-	}
-	d.Array(func() {
-		if d.Peek() != '{' {
-			d.WrongType("tools", "an array of objects")
-			return
-		}
+	d.Objects("tools", func() {
 		d.Call.Prompt.Tools++
 		d.tool()
 	})
 }
 
 // tool reads a definition. One that the provider runs may cost by the call, and is
-// held so (EST-4); what it reads by itself is an overrun. One that names a model of its own
-// would run on something that was neither allowed nor priced (ERR-5).
+// held so (EST-4); what it reads by itself is an overrun. One that names a model of
+// its own would run on something that was neither allowed nor priced (ERR-5).
 func (d responsesDecoder) tool() {
 	kind := ""
 	d.Object(func(key []byte) {
