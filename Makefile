@@ -27,9 +27,9 @@ PG_SEEDS ?= 500
 # How many streams a soak sends through one gateway, looking at its memory.
 STREAMS ?= 100000
 # Rounds of each test of `make torture`, about 15 seconds each, and the seed of the
-# first: empty is another one each time. A failure says how to repeat its round.
+# first: another one each time. A failure says how to repeat its round.
 ROUNDS ?= 12
-SEED ?=
+SEED ?= $(shell date +%s)
 # What `make release` builds, and where to.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 DIST ?= dist

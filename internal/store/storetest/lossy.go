@@ -81,7 +81,9 @@ func (l *lossy) batch(t *testing.T) error {
 	ops := slices.DeleteFunc(l.ops(), func(op *ledger.Op) bool { return op.Verb == ledger.Move }) // a move is not sent again
 	// What changed nothing is decided anew when its batch is sent again, after all
 	// that the batch did: nothing in it turns that into something that it does.
-	slices.SortStableFunc(ops, func(x, y *ledger.Op) int { return cmp.Compare(rank(x), rank(y)) })
+	slices.SortStableFunc(ops, func(x, y *ledger.Op) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(number(x), number(y)))
+	})
 	want, err := l.other.Apply(t.Context(), ops)
 	if err != nil {
 		return err
@@ -111,6 +113,14 @@ func rank(op *ledger.Op) int {
 	default:
 		return 0
 	}
+}
+
+// number: a correction wants those before it.
+func number(op *ledger.Op) int32 {
+	if op.Verb != ledger.Adjust {
+		return 0
+	}
+	return op.Entry.Number
 }
 
 // send sends a batch until it is answered; repeated: it may have happened before.
