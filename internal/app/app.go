@@ -69,6 +69,7 @@ type Server struct {
 	transports *gateway.Transports
 	log        *slog.Logger
 	adminToken string
+	collector  *collector
 
 	models         door
 	administration door
@@ -103,12 +104,12 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tuneMemory()
 	level := file.Process.LogLevel
 	if o.LogLevel != "" && o.LogLevel != "info" {
 		level = o.LogLevel
 	}
 	s := &Server{options: o, file: file, log: observe.NewLog(o.Stderr, level), ended: make(chan error, 1)}
+	s.collector = newCollector(o.Env)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeServers())

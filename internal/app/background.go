@@ -26,8 +26,8 @@ const (
 	settleDown = 200 * time.Millisecond
 )
 
-// keep renews the reservations of running requests and sweeps those that nobody
-// settled within their hold (RES-5).
+// keep renews the reservations of running requests, sweeps those that nobody
+// settled within their hold (RES-5), and looks at what memory is taken.
 func (s *Server) keep(ctx context.Context) {
 	every := s.options.hooks.every
 	if every <= 0 {
@@ -44,6 +44,7 @@ func (s *Server) keep(ctx context.Context) {
 		}
 		now := s.core.clock.Now()
 		s.gateway.Renew(ctx)
+		s.collector.adapt()
 		if now-swept >= sweepMicros {
 			s.sweep(ctx, now)
 			swept = now

@@ -52,6 +52,18 @@ func ServedLoad() (served bool, failed error) {
 	return true, serveLoad(os.Stdin, os.Stdout)
 }
 
+// greeting is what the child says first: where its providers are.
+type greeting struct {
+	Simulator, Paced string
+	Certificate      string // of Paced
+}
+
+// order is one of these.
+type order struct {
+	Burst *burst
+	Crowd *crowd
+}
+
 // burst is what the child is asked to send; measured is what it saw.
 type burst struct {
 	URL         string
@@ -71,21 +83,35 @@ func serveLoad(in io.Reader, out io.Writer) error {
 	if err := provider.Start(); err != nil {
 		return err
 	}
+	streams := newPaced()
+	defer streams.server.Close()
 	encoder := json.NewEncoder(out)
-	if err := encoder.Encode(provider.URL()); err != nil {
+	hello := greeting{Simulator: provider.URL(), Paced: streams.server.URL, Certificate: streams.certificate()}
+	if err := encoder.Encode(hello); err != nil {
 		return err
 	}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		var l burst
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+		var o order
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 			return err
 		}
-		if err := encoder.Encode(l.run()); err != nil {
+		answer, err := o.run(streams, lines, encoder)
+		if err == nil {
+			err = encoder.Encode(answer)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (o *order) run(streams *paced, lines *bufio.Scanner, encoder *json.Encoder) (any, error) {
+	if o.Crowd != nil {
+		return o.Crowd.run(streams, lines, encoder)
+	}
+	return o.Burst.run(), nil
 }
 
 // run sends requests over so many connections for so long.
@@ -138,10 +164,10 @@ func send(client *http.Client, url, body string) bool {
 
 // generator is the child process.
 type generator struct {
-	b     *testing.B
-	in    io.WriteCloser
-	lines *bufio.Scanner
-	url   string
+	b        *testing.B
+	in       io.WriteCloser
+	lines    *bufio.Scanner
+	greeting greeting
 }
 
 func newGenerator(b *testing.B) *generator {
@@ -169,7 +195,7 @@ func newGenerator(b *testing.B) *generator {
 		_ = child.Wait() // ends with its input
 	})
 	g := &generator{b: b, in: in, lines: bufio.NewScanner(out)}
-	g.read(&g.url)
+	g.read(&g.greeting)
 	return g
 }
 
@@ -187,7 +213,7 @@ func (g *generator) read(into any) {
 func (g *generator) drive(l burst) (m measured, cpuMicros int64) {
 	g.b.Helper()
 	before := cpuTime()
-	if err := json.NewEncoder(g.in).Encode(l); err != nil {
+	if err := json.NewEncoder(g.in).Encode(order{Burst: &l}); err != nil {
 		g.b.Fatal(err)
 	}
 	g.read(&m)
@@ -219,21 +245,23 @@ func (openTeller) Healthy() bool                                     { return tr
 
 // benchServers starts the gateway and, over the same configuration, the proxy
 // without enforcement, and returns their addresses.
-func benchServers(b *testing.B, provider string) (governed, open string) {
+func benchServers(b *testing.B, g *generator) (governed, open string) {
 	b.Helper()
 	dir := b.TempDir()
 	path := filepath.Join(dir, "weir.yaml")
 	text := fmt.Sprintf(`listen: 127.0.0.1:0
 store: sqlite:%s
 log_level: error
-limits: {rpm: 100000000, tpm: 1000000000, concurrency: 10000}
+limits: {rpm: 100000000, tpm: 1000000000, concurrency: 20000}
 providers:
   - {name: sim, protocol: openai, base_url: "%s/v1", auth: none}
+  - {name: paced, protocol: openai, base_url: "%s/v1", auth: none, ca_file: %s}
 models:
   - {name: m, provider: sim, upstream: sim-gpt, context_tokens: 128000, max_output_tokens: 4096, price: {input: "0.15", output: "0.60"}}
+  - {name: paced, provider: paced, upstream: m, context_tokens: 128000, max_output_tokens: 4096, price: {input: "0.15", output: "0.60"}}
 keys:
-  - {name: k, secret: %s, caps: {day: "1000000"}, limits: {rpm: 100000000, tpm: 1000000000, concurrency: 10000}}
-`, filepath.Join(dir, "weir.db"), provider, benchKey)
+  - {name: k, secret: %s, caps: {day: "1000000"}, limits: {rpm: 100000000, tpm: 1000000000, concurrency: 20000}}
+`, filepath.Join(dir, "weir.db"), g.greeting.Simulator, g.greeting.Paced, g.trusted(dir), benchKey)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -296,7 +324,7 @@ func median(list []int64) int64 {
 func BenchmarkGateway(b *testing.B) {
 	flush := fdatasync(b)
 	g := newGenerator(b)
-	governed, open := benchServers(b, g.url)
+	governed, open := benchServers(b, g)
 	for _, stream := range []bool{false, true} {
 		for _, connections := range []int{1, 64} {
 			kind := "whole"

@@ -157,3 +157,6 @@ func (s *Server) Follow(ctx context.Context) { s.core.refresh(ctx, 0) }
 
 // Leaving replaces the wait for a load balancer.
 func (o *Options) Leaving(wait func(context.Context, time.Duration)) { o.hooks.leave = wait }
+
+// PercentFor is what the garbage collector is set to beside so many live bytes.
+func PercentFor(live uint64) int { return percentFor(live) }

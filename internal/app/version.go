@@ -20,16 +20,3 @@ func Version() string {
 	}
 	return "devel"
 }
-
-// gcPercent trades memory for time: the live heap is small (some tens of
-// megabytes), and collecting it at every doubling costs a fifth of the CPU time
-// under load.
-const gcPercent = 400
-
-// tuneMemory sets gcPercent unless GOGC asked for something else.
-func tuneMemory() {
-	const untouched = 100
-	if before := debug.SetGCPercent(gcPercent); before != untouched {
-		debug.SetGCPercent(before)
-	}
-}

@@ -12,7 +12,10 @@ import (
 const (
 	// terminalGrace: a stream is closed this long after its last event (DIS-9).
 	terminalGrace = time.Second
-	streamBuffer  = 32 << 10
+	// A stream is read into a small buffer, since thousands may be open, which grows
+	// while the provider fills it.
+	leastStreamBuffer = 2 << 10
+	mostStreamBuffer  = 32 << 10
 )
 
 // relay is one streamed answer on its way to the client.
@@ -53,7 +56,7 @@ func (x *exchange) relayStream(u *upstream) {
 
 // pump reads until the stream ends; nil is an end in order.
 func (r *relay) pump() error {
-	buffer := make([]byte, streamBuffer)
+	buffer := make([]byte, leastStreamBuffer)
 	for {
 		n, err := r.u.Body.Read(buffer)
 		if n > 0 {
@@ -66,6 +69,9 @@ func (r *relay) pump() error {
 		}
 		if err != nil {
 			return err
+		}
+		if n == len(buffer) && n < mostStreamBuffer {
+			buffer = make([]byte, 2*n)
 		}
 	}
 }

@@ -88,8 +88,9 @@ func (s settings) transport() (*http.Transport, error) {
 		ForceAttemptHTTP2:   true,
 		// An answer that was packed on the way would delay a stream's events.
 		DisableCompression: true,
-		WriteBufferSize:    32 << 10,
-		ReadBufferSize:     32 << 10,
+		// Held by every open connection; what is larger is read and written without them.
+		WriteBufferSize: 4 << 10,
+		ReadBufferSize:  8 << 10,
 	}
 	if s.proxy != "" {
 		proxy, err := url.Parse(s.proxy)
