@@ -65,8 +65,10 @@ func viewCharge(b *price.Breakdown, tier string, row *price.Row, view *PriceView
 		out.Lines = append(out.Lines, CostLine{Part: l.Part, Units: l.Units, Rate: l.Rate, Per: l.Per, Amount: l.Amount, Scaled: l.Scaled})
 	}
 	if tier != "" {
-		out.ServiceTier, out.Factor = tier, b.Factor.String()
-		out.TierUnpriced = !row.PricesTier(tier)
+		out.ServiceTier, out.TierUnpriced = tier, !row.PricesTier(tier)
+		if !row.PricesTierByPart(tier) {
+			out.Factor = b.Factor.String()
+		}
 	}
 	return out
 }

@@ -70,6 +70,23 @@ type PriceView struct {
 	PerToolCall      map[string]string            `json:"per_tool_call,omitempty" doc:"by tool"`
 	Above            map[string]map[string]string `json:"above,omitempty" doc:"by tokens of input"`
 	Factor           map[string]string            `json:"factor,omitempty" doc:"by service tier"`
+	ServiceTier      map[string]ServiceTierView   `json:"service_tier,omitempty" doc:"prices of service tiers that are no multiple of the standard ones"`
+}
+
+// ServiceTierView is what tokens cost in a service tier; what it leaves out costs
+// what the standard tier says.
+type ServiceTierView struct {
+	Input            string                       `json:"input,omitempty"`
+	CachedInput      string                       `json:"cached_input,omitempty"`
+	CacheWrite5m     string                       `json:"cache_write_5m,omitempty"`
+	CacheWrite1h     string                       `json:"cache_write_1h,omitempty"`
+	Output           string                       `json:"output,omitempty"`
+	AudioInput       string                       `json:"audio_input,omitempty"`
+	CachedAudioInput string                       `json:"cached_audio_input,omitempty"`
+	AudioOutput      string                       `json:"audio_output,omitempty"`
+	ImageInput       string                       `json:"image_input,omitempty"`
+	ImageOutput      string                       `json:"image_output,omitempty"`
+	Above            map[string]map[string]string `json:"above,omitempty" doc:"by tokens of input"`
 }
 
 // PriceCostRequest prices a usage (SPEC PRC-2).
@@ -111,8 +128,8 @@ type PriceCostAnswer struct {
 	Lines        []CostLine `json:"lines"`
 	AboveTokens  int64      `json:"above_tokens,omitempty" doc:"the context tier whose prices hold"`
 	ServiceTier  string     `json:"service_tier,omitempty"`
-	Factor       string     `json:"factor,omitempty" doc:"of the service tier, on the scaled lines"`
-	TierUnpriced bool       `json:"tier_unpriced,omitempty" doc:"the price names no factor for the service tier, which costs what the standard one does"`
+	Factor       string     `json:"factor,omitempty" doc:"of the service tier, on the scaled lines; absent where it has prices of its own"`
+	TierUnpriced bool       `json:"tier_unpriced,omitempty" doc:"the price names neither factor nor prices for the service tier, which costs what the standard one does"`
 	Price        PriceView  `json:"price"`
 }
 

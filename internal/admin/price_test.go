@@ -225,7 +225,7 @@ func TestAListOfManyMegabytesIsTaken(t *testing.T) {
 func TestACostIsShownPartByPart(t *testing.T) {
 	overEvery(t, func(t *testing.T, w *world) {
 		row, err := price.ParseSpec("m", price.Spec{Fields: map[string]string{
-			"input": "1.75", "output": "14", "factor.batch": "1/2", "per_second_input": "0.0001", "per_image": "0.04", "per_tool_call.web_search": "0.01",
+			"input": "1.75", "output": "14", "factor.batch": "1/2", "service_tier.priority.output": "28", "per_second_input": "0.0001", "per_image": "0.04", "per_tool_call.web_search": "0.01",
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -242,6 +242,7 @@ func TestACostIsShownPartByPart(t *testing.T) {
 		}{
 			{admin.CostFields{Input: 33, Output: 57, ServiceTier: "batch"}, "0.000427875", "0.000427875", 2}, // BR-092
 			{admin.CostFields{Input: 1, ServiceTier: "batch"}, "0.000000875", "0.000000875", 1},
+			{admin.CostFields{Input: 1, Output: 1, ServiceTier: "priority"}, "0.00002975", "0.00002975", 2},
 			{admin.CostFields{AudioInputSeconds: "60"}, "0.006", "0.006", 1}, // BR-081
 			{admin.CostFields{AudioInputSeconds: "8.470001"}, "0.000847001", "0.0008470001", 1},
 			{admin.CostFields{Images: 2, ToolCalls: map[string]int64{"web_search": 3}}, "0.11", "0.11", 2},
@@ -271,6 +272,10 @@ func TestACostIsShownPartByPart(t *testing.T) {
 		tier, err := w.PriceCost(t.Context(), system, admin.PriceCostRequest{Body: admin.CostFields{Model: "m", Input: 1, ServiceTier: "flex"}})
 		if err != nil || !tier.TierUnpriced || tier.Factor != "1/1" {
 			t.Errorf("a tier without a factor: %+v, %v", tier, err)
+		}
+		tier, err = w.PriceCost(t.Context(), system, admin.PriceCostRequest{Body: admin.CostFields{Model: "m", Input: 1, ServiceTier: "priority"}})
+		if err != nil || tier.TierUnpriced || tier.Factor != "" || tier.Price.ServiceTier["priority"].Output != "28" {
+			t.Errorf("a tier with prices of its own: %+v, %v", tier, err)
 		}
 	})
 }

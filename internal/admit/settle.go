@@ -31,8 +31,8 @@ const (
 	// MarkPriceIncomplete: a part that was used has no price; all of it was
 	// priced as a worst case is.
 	MarkPriceIncomplete call.Mark = "price_incomplete"
-	// MarkTierNotPriced: the price names no factor for the service tier that was
-	// served, which costs what the standard one costs (USE-2).
+	// MarkTierNotPriced: the price names neither factor nor prices for the service
+	// tier that was served, which costs what the standard one costs (USE-2).
 	MarkTierNotPriced call.Mark = "tier_not_priced"
 	// MarkProviderCost: the cost that the answer names was charged (USE-4).
 	MarkProviderCost call.Mark = "provider_cost"
@@ -230,10 +230,11 @@ func whole(p *Planned, u call.Usage) price.Want {
 	return w
 }
 
-// standardTier tells whether a service tier is the one that has no factor.
+// standardTier tells whether a service tier is the one that has no factor;
+// Groq's name of it is on_demand.
 func standardTier(name string) bool {
 	switch name {
-	case "", "default", "standard", "auto":
+	case "", "default", "standard", "auto", "on_demand":
 		return true
 	default:
 		return false

@@ -196,15 +196,30 @@ func writePrice(w io.Writer, e *admin.PriceEntry) error {
 	for _, r := range rates(p) {
 		t.add(r.name, usd(r.value), r.unit)
 	}
-	for _, above := range slices.SortedFunc(maps.Keys(p.Above), byNumber) {
-		for _, name := range slices.Sorted(maps.Keys(p.Above[above])) {
-			t.add(strings.ReplaceAll(name, "_", " "), usd(p.Above[above][name]), "a million tokens, when the input has more than "+above)
+	addAbove(t, p.Above, "")
+	for _, tier := range slices.Sorted(maps.Keys(p.ServiceTier)) {
+		s, unit := p.ServiceTier[tier], ", in the service tier "+tier
+		for _, r := range rates(&admin.PriceView{
+			Input: s.Input, CachedInput: s.CachedInput, CacheWrite5m: s.CacheWrite5m, CacheWrite1h: s.CacheWrite1h, Output: s.Output,
+			AudioInput: s.AudioInput, CachedAudioInput: s.CachedAudioInput, AudioOutput: s.AudioOutput, ImageInput: s.ImageInput, ImageOutput: s.ImageOutput,
+		}) {
+			t.add(r.name, usd(r.value), r.unit+unit)
 		}
+		addAbove(t, s.Above, unit)
 	}
 	for _, tier := range slices.Sorted(maps.Keys(p.Factor)) {
 		t.add("tier "+tier, p.Factor[tier], "times these")
 	}
 	return t.write(w)
+}
+
+// addAbove adds the prices of long inputs.
+func addAbove(t *table, prices map[string]map[string]string, where string) {
+	for _, above := range slices.SortedFunc(maps.Keys(prices), byNumber) {
+		for _, name := range slices.Sorted(maps.Keys(prices[above])) {
+			t.add(strings.ReplaceAll(name, "_", " "), usd(prices[above][name]), perMillion+where+", when the input has more than "+above)
+		}
+	}
 }
 
 func byNumber(a, b string) int {

@@ -84,7 +84,9 @@ func writeCost(w io.Writer, answer *admin.PriceCostAnswer) error {
 	}
 	switch {
 	case answer.TierUnpriced:
-		head.add("tier", answer.ServiceTier+": the price names no factor for it, so it costs what the standard tier does")
+		head.add("tier", answer.ServiceTier+": the price says nothing of it, so it costs what the standard tier does")
+	case answer.ServiceTier != "" && answer.Factor == "":
+		head.add("tier", answer.ServiceTier+": at its own prices")
 	case answer.ServiceTier != "":
 		head.add("tier", answer.ServiceTier+": times "+answer.Factor+", but for requests and calls")
 	}

@@ -247,7 +247,7 @@ func TestThePageNamesEveryPartOfAPrice(t *testing.T) {
 			read = append(read, word)
 		}
 	}
-	for _, nested := range []string{`above: {"200000": {input: "4", output: "18"}}`, `factor: {flex: "1/2"}`, `per_tool_call: {web_search: "0.01"}`} {
+	for _, nested := range []string{`above: {"200000": {input: "4", output: "18"}}`, `factor: {flex: "1/2"}`, `per_tool_call: {web_search: "0.01"}`, `service_tier: {flex: {input: "1"}}`} {
 		if wrong := faults(t, fmt.Sprintf(file, `input: "2", `+nested)); len(wrong) > 0 {
 			t.Errorf("%s is refused: %v", nested, wrong)
 		}

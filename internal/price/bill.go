@@ -20,23 +20,23 @@ type bill struct {
 	used  bool
 }
 
-// cost is the one way from units to money: u at the prices of tier t. Tokens,
+// cost is the one way from units to money: u at these prices of tokens. Tokens,
 // seconds and images are scaled by factor; requests and the calls of tools are
 // not, for providers discount what a model does and not what surrounds it.
-func (r *Row) cost(t int, u *call.Usage, factor Fraction, shown *Breakdown) (money.Nanos, error) {
+func (r *Row) cost(prices rates, u *call.Usage, factor Fraction, shown *Breakdown) (money.Nanos, error) {
 	if r.IsEmpty() {
 		return 0, fmt.Errorf("model %q %w", r.Model, ErrUnpriced)
 	}
 	b := bill{row: r, shown: shown}
-	if err := b.tokens(r.rates(t), u); err != nil {
+	if err := b.tokens(prices, u); err != nil {
 		return 0, err
 	}
-	prices := r.unitPrices()
+	pieces := r.unitPrices()
 	for n, count := range mediaPlaces(&u.Units) {
 		if count == nil {
 			continue
 		}
-		if err := b.unit(unit(n), prices[n], *count); err != nil {
+		if err := b.unit(unit(n), pieces[n], *count); err != nil {
 			return 0, err
 		}
 	}
@@ -54,8 +54,8 @@ func (r *Row) cost(t int, u *call.Usage, factor Fraction, shown *Breakdown) (mon
 		// What was used came from at least one request, counted or not.
 		requests = max(requests, 1)
 	}
-	if prices[unitRequest] != nil || requests < 0 {
-		if err := b.unit(unitRequest, prices[unitRequest], requests); err != nil {
+	if pieces[unitRequest] != nil || requests < 0 {
+		if err := b.unit(unitRequest, pieces[unitRequest], requests); err != nil {
 			return 0, err
 		}
 	}

@@ -39,12 +39,13 @@ const linePlaces = 15
 
 // Explain is Charge with the way to it.
 func (r *Row) Explain(u call.Usage) (*Breakdown, error) {
-	t := r.tierFor(u.InputTotal())
 	b := &Breakdown{Factor: one}
-	if t != base {
-		b.AboveTokens = r.Tiers[t].AboveTokens
+	for _, tiers := range [][]Tier{r.Tiers, r.ServiceTiers[u.ServiceTier]} {
+		if t := tierFor(tiers, u.InputTotal()); t != base {
+			b.AboveTokens = max(b.AboveTokens, tiers[t].AboveTokens)
+		}
 	}
-	cost, err := r.cost(t, &u, r.factor(u.ServiceTier), b)
+	cost, err := r.cost(r.ratesFor(u.InputTotal(), u.ServiceTier), &u, r.factor(u.ServiceTier), b)
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,17 @@ import (
 // for a price per token; what begins with per_ is dollars for one.
 const priceUnit = "usd_per_million_tokens"
 
-const maxRowDepth = 3
+// A row's objects nest as deep as above and one threshold; the prices of a service
+// tier stand two deeper.
+const (
+	maxRowDepth     = 3
+	maxServiceDepth = 5
+)
 
 // AppendJSON appends the row to dst as one JSON object, always the same for
 // the same row. Prices are decimal strings; tiers and factors are objects, as
-// in the file: {"input":"2","above":{"200000":{"input":"4"}},"factor":{"flex":"1/2"}}.
+// in the file: {"input":"2","above":{"200000":{"input":"4"}},"factor":{"flex":"1/2"},
+// "service_tier":{"priority":{"input":"3"}}}.
 func (r *Row) AppendJSON(dst []byte) ([]byte, error) {
 	buffer := bytes.NewBuffer(dst)
 	w := &writer{encoder: jsontext.NewEncoder(buffer)}
@@ -70,11 +76,11 @@ func (r *Row) needsConfirm() bool {
 	for _, price := range r.PerToolCall {
 		dear = dear || price > money.Nanos(money.MaxPrice)
 	}
-	for t := base; t < len(r.Tiers); t++ {
-		for _, rate := range r.rates(t) {
+	r.allRates(func(s rates) {
+		for _, rate := range s {
 			dear = dear || rate != nil && *rate > money.MaxPrice
 		}
-	}
+	})
 	return dear
 }
 
@@ -173,7 +179,7 @@ type reader struct {
 func (r *reader) object(prefix string) error {
 	r.depth++
 	defer func() { r.depth-- }()
-	if r.depth > maxRowDepth {
+	if r.depth > maxRowDepth && !strings.HasPrefix(prefix, keyServiceTier+".") || r.depth > maxServiceDepth {
 		return &FieldError{strings.TrimSuffix(prefix, "."), errors.New("is nested too deeply")}
 	}
 	if _, err := r.decoder.ReadToken(); err != nil {

@@ -60,10 +60,10 @@ func byUnit(d call.Door) bool {
 
 // Charge is what u costs: exact, rounded up once (MON-2). The length of the
 // input chooses the prices of the whole request, and the service tier that was
-// served its factor (USE-2). A part that was used and has no price is
+// served its prices or factor (USE-2). A part that was used and has no price is
 // ErrUnpriced; a cost that doesn't fit is money.ErrOverflow.
 func (r *Row) Charge(u call.Usage) (money.Nanos, error) {
-	return r.cost(r.tierFor(u.InputTotal()), &u, r.factor(u.ServiceTier), nil)
+	return r.cost(r.ratesFor(u.InputTotal(), u.ServiceTier), &u, r.factor(u.ServiceTier), nil)
 }
 
 // Worst is the most that a request within w can be charged, whatever part its
@@ -80,17 +80,36 @@ func (r *Row) Worst(w Want) (money.Nanos, error) {
 		if t != base && r.Tiers[t].AboveTokens >= w.InputTokens {
 			continue
 		}
-		u, err := w.dearest(r, r.rates(t))
-		if err != nil {
+		if err := w.raise(&worst, r, r.rates(t), factor); err != nil {
 			return 0, err
 		}
-		n, err := r.cost(t, &u, factor, nil)
-		if err != nil {
+		if s, ok := r.serviceRates(beginsAt(r.Tiers, t), w.ServiceTier); ok {
+			if err := w.raise(&worst, r, s, one); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for i, t := range r.ServiceTiers[w.ServiceTier] {
+		if t.AboveTokens >= w.InputTokens {
+			continue
+		}
+		s, _ := r.serviceRates(beginsAt(r.ServiceTiers[w.ServiceTier], i), w.ServiceTier)
+		if err := w.raise(&worst, r, s, one); err != nil {
 			return 0, err
 		}
-		worst = max(worst, n)
 	}
 	return worst, nil
+}
+
+// raise makes worst at least what w costs at these prices.
+func (w *Want) raise(worst *money.Nanos, r *Row, prices rates, factor Fraction) error {
+	u, err := w.dearest(r, prices)
+	if err != nil {
+		return err
+	}
+	n, err := r.cost(prices, &u, factor, nil)
+	*worst = max(*worst, n)
+	return err
 }
 
 // Preview is what a plain text request of so many tokens costs: what a price
@@ -99,20 +118,14 @@ func Preview(r *Row, inputTokens, outputTokens int64) (money.Nanos, error) {
 	return r.Charge(call.Usage{Input: inputTokens, Output: outputTokens, Requests: 1})
 }
 
-// PricesTier reports whether the row has a factor for a served service tier.
-// Where it has none, the tier costs what the standard one costs, and callers
-// that were served one mark the event.
-func (r *Row) PricesTier(name string) bool {
-	_, ok := r.Factors[name]
-	return ok || r.Free
-}
+// tierFor is the context tier of a request with so many tokens of input.
+func (r *Row) tierFor(inputTokens int64) int { return tierFor(r.Tiers, inputTokens) }
 
-// tierFor is the tier of a request with so many tokens of input.
-func (r *Row) tierFor(inputTokens int64) int {
+func tierFor(tiers []Tier, inputTokens int64) int {
 	found := base
-	for t := range r.Tiers {
-		above := r.Tiers[t].AboveTokens
-		if above < inputTokens && (found == base || above > r.Tiers[found].AboveTokens) {
+	for t := range tiers {
+		above := tiers[t].AboveTokens
+		if above < inputTokens && (found == base || above > tiers[found].AboveTokens) {
 			found = t
 		}
 	}

@@ -52,6 +52,12 @@ func (p part) root() part {
 	return p
 }
 
+// IsTokenPart reports whether a key of a spec is the price of a part of the tokens.
+func IsTokenPart(key string) bool {
+	_, ok := partNamed(key)
+	return ok
+}
+
 func partNamed(name string) (part, bool) {
 	for p := range partCount {
 		if parts[p].name == name {

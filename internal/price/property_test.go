@@ -5,6 +5,7 @@ package price_test
 import (
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -73,6 +74,8 @@ func prices(t *rapid.T) fields {
 	for _, name := range []string{"flex", "priority"} {
 		if rapid.Bool().Draw(t, "factor") {
 			f["factor."+name] = fmt.Sprintf("%d/%d", rapid.IntRange(1, 30).Draw(t, "num"), rapid.IntRange(1, 30).Draw(t, "den"))
+		} else {
+			drawService(t, f, "service_tier."+name+".")
 		}
 	}
 	for _, key := range unitKeys {
@@ -81,6 +84,21 @@ func prices(t *rapid.T) fields {
 		}
 	}
 	return f
+}
+
+// drawService draws the prices of a service tier, which may be none.
+func drawService(t *rapid.T, f fields, prefix string) {
+	prefixes := []string{prefix}
+	for range rapid.IntRange(0, 2).Draw(t, "service contexts") {
+		prefixes = append(prefixes, fmt.Sprintf("%sabove.%d.", prefix, rapid.Int64Range(1, 3000).Draw(t, "above")))
+	}
+	for _, p := range prefixes {
+		for _, name := range partNames {
+			if rapid.Bool().Draw(t, "service sets "+name) {
+				f[p+name] = amount(t, name)
+			}
+		}
+	}
 }
 
 func drawRow(t *rapid.T) (*price.Row, fields) {
@@ -176,13 +194,7 @@ func drawUsage(t *rapid.T) call.Usage {
 // exact prices a usage with rationals, from the spec's text alone.
 func exact(f fields, u call.Usage) *big.Int {
 	rat := func(s string) *big.Rat { r, _ := new(big.Rat).SetString(s); return r }
-	prefix, highest := "", int64(0)
-	for key := range f {
-		var above int64
-		if n, _ := fmt.Sscanf(key, "above.%d.", &above); n == 1 && above < u.InputTotal() && above > highest {
-			prefix, highest = fmt.Sprintf("above.%d.", above), above
-		}
-	}
+	prefix := contextOf(f, "", u.InputTotal())
 	var outside, inside func(string) *big.Rat
 	outside = func(name string) *big.Rat {
 		if s, ok := f[name]; ok {
@@ -208,9 +220,15 @@ func exact(f fields, u call.Usage) *big.Int {
 		"audio_input": u.AudioInput, "cached_audio_input": u.CachedAudioInput, "image_input": u.ImageInput,
 		"output": u.Output, "audio_output": u.AudioOutput, "image_output": u.ImageOutput,
 	} {
-		rate := inside(name)
-		if rate == nil {
-			rate = outside(name)
+		standard := func(name string) *big.Rat {
+			if rate := inside(name); rate != nil {
+				return rate
+			}
+			return outside(name)
+		}
+		rate := standard(name)
+		if priced(f, "service_tier."+u.ServiceTier+".") {
+			rate = served(f, u, name, prefix, standard)
 		}
 		sum.Add(sum, new(big.Rat).Mul(rate, big.NewRat(n, 1_000_000)))
 	}
@@ -232,6 +250,47 @@ func exact(f fields, u call.Usage) *big.Int {
 	sum.Mul(sum, big.NewRat(int64(money.Dollar), 1))
 	ceil := new(big.Int).Add(sum.Num(), new(big.Int).Sub(sum.Denom(), big.NewInt(1)))
 	return ceil.Quo(ceil, sum.Denom())
+}
+
+// contextOf is the prefix of the prices above the highest threshold that is passed,
+// "" below all of them.
+func contextOf(f fields, under string, tokens int64) (prefix string) {
+	highest := int64(0)
+	for key := range f {
+		var above int64
+		if n, _ := fmt.Sscanf(key, under+"above.%d.", &above); n == 1 && above < tokens && above > highest {
+			prefix, highest = fmt.Sprintf("%sabove.%d.", under, above), above
+		}
+	}
+	return prefix
+}
+
+func priced(f fields, prefix string) bool {
+	for key := range f {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// served is the rate of a part in a service tier with prices of its own.
+func served(f fields, u call.Usage, name, context string, standard func(string) *big.Rat) *big.Rat {
+	rat := func(s string) *big.Rat { r, _ := new(big.Rat).SetString(s); return r }
+	service := "service_tier." + u.ServiceTier + "."
+	if long := contextOf(f, service, u.InputTotal()); long != "" && f[long+name] != "" {
+		return rat(f[long+name])
+	}
+	own := f[service+name]
+	switch {
+	case own != "" && context != "" && standard(name).Cmp(rat(own)) > 0:
+		return standard(name)
+	case own != "":
+		return rat(own)
+	case f[name] != "" || context != "" && f[context+name] != "" || broader[name] == "":
+		return standard(name)
+	}
+	return served(f, u, broader[name], context, standard)
 }
 
 func TestAChargeIsTheExactSumRoundedUpOnce(t *testing.T) { // MON-2
@@ -257,7 +316,7 @@ func TestAChargeGrowsWithEveryPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := prices(t)
 		for key := range f {
-			if len(key) > 6 && key[:6] == "above." {
+			if strings.Contains(key, "above.") {
 				delete(f, key)
 			}
 		}

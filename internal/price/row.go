@@ -87,6 +87,10 @@ type Row struct {
 	// Factors multiply the price of tokens, seconds and images by the service tier
 	// that was served. A tier that isn't named costs what the standard tier costs.
 	Factors map[string]Fraction
+	// ServiceTiers are the prices of tokens in service tiers that are no multiple
+	// of the standard ones, each in ascending order of AboveTokens, of which 0 is
+	// any input. No tier has these and a factor, too.
+	ServiceTiers map[string][]Tier
 }
 
 // Tier is the prices of a request whose input, all parts together, is longer
@@ -155,7 +159,7 @@ func (r *Row) IsEmpty() bool {
 			return false
 		}
 	}
-	return !r.Free && len(r.PerToolCall) == 0 && len(r.Tiers) == 0 && read(r.fields()) == rates{}
+	return !r.Free && len(r.PerToolCall) == 0 && len(r.Tiers) == 0 && len(r.ServiceTiers) == 0 && read(r.fields()) == rates{}
 }
 
 // IsFree reports whether every kind of token is priced and no price is above
@@ -171,14 +175,13 @@ func (r *Row) IsFree() bool {
 			return false
 		}
 	}
-	for t := base; t < len(r.Tiers); t++ {
-		for _, rate := range r.rates(t) {
-			if rate == nil || *rate != 0 {
-				return false
-			}
+	free := true
+	r.allRates(func(s rates) {
+		for _, rate := range s {
+			free = free && rate != nil && *rate == 0
 		}
-	}
-	return true
+	})
+	return free
 }
 
 // Over is r with what it leaves unset taken from under, the row of the next
@@ -225,9 +228,7 @@ func (r *Row) Over(under *Row) *Row {
 			*field = unitsUnder[n]
 		}
 	}
-	if len(merged.Factors) == 0 {
-		merged.Factors = under.Factors
-	}
+	r.overService(&merged, under, own)
 	return merged.Seal()
 }
 
@@ -286,7 +287,7 @@ func (r *Row) prices() []pair {
 	for _, name := range r.serviceTiers() {
 		list = append(list, pair{keyFactor + "." + name, r.Factors[name].String()})
 	}
-	return list
+	return r.appendServices(list)
 }
 
 func appendRates(list []pair, prefix string, s rates) []pair {

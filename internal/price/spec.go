@@ -23,6 +23,7 @@ const (
 	keyPerToolCall = "per_tool_call"
 	keyAbove       = "above"
 	keyFactor      = "factor"
+	keyServiceTier = "service_tier"
 )
 
 // WordFree is the scalar that stands for an explicit price of zero.
@@ -60,8 +61,9 @@ func (e *FieldError) Unwrap() error { return e.Err }
 // cached_audio_input, audio_output, image_input, image_output; per_request,
 // per_second_input, per_second_output, per_image and per_tool_call.<tool>
 // (dollars for one); above.<tokens>.<part> for tiers; factor.<tier> for service
-// tiers ("1/2" or "0.5"); valid_from (a day or an instant); confirm ("true") for
-// prices over 10,000 dollars. Who reads a null leaves its key out: it is "not
+// tiers ("1/2" or "0.5"), or service_tier.<tier>.<part> and
+// service_tier.<tier>.above.<tokens>.<part>; valid_from (a day or an instant);
+// confirm ("true") for prices over 10,000 dollars. Who reads a null leaves its key out: it is "not
 // set".
 type Spec struct {
 	Word   string
@@ -118,9 +120,11 @@ func (b *builder) parse(key, value string) error {
 	case nested && head == keyPerToolCall:
 		return b.parseTool(rest, value)
 	case nested && head == keyAbove:
-		return b.parseTier(rest, value)
+		return b.parseTier(&b.row.Tiers, rest, value)
 	case nested && head == keyFactor:
 		return b.parseFactor(rest, value)
+	case nested && head == keyServiceTier:
+		return b.parseService(rest, value)
 	}
 	return b.parseRate(b.row.fields(), key, value)
 }
@@ -182,22 +186,57 @@ func (b *builder) parseRate(fields [partCount]**money.PerMillion, name, value st
 	return nil
 }
 
-func (b *builder) parseTier(key, value string) error {
+func (b *builder) parseTier(tiers *[]Tier, key, value string) error {
 	text, name, _ := strings.Cut(key, ".")
 	above, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || above < 1 || above > maxAboveTokens || strconv.FormatInt(above, 10) != text {
 		return fmt.Errorf("threshold is not a whole number of tokens from 1 to %d", maxAboveTokens)
 	}
-	i, found := slices.BinarySearchFunc(b.row.Tiers, above, func(t Tier, above int64) int {
+	i, err := tierAt(tiers, above)
+	if err != nil {
+		return err
+	}
+	return b.parseRate((*tiers)[i].fields(), name, value)
+}
+
+// tierAt is the place of a threshold, which is made where it is missing.
+func tierAt(tiers *[]Tier, above int64) (int, error) {
+	i, found := slices.BinarySearchFunc(*tiers, above, func(t Tier, above int64) int {
 		return int(t.AboveTokens - above)
 	})
 	if !found {
-		if len(b.row.Tiers) == maxTiers {
-			return fmt.Errorf("more than %d tiers", maxTiers)
+		if len(*tiers) > maxTiers || above > 0 && len(*tiers) == maxTiers && (*tiers)[0].AboveTokens > 0 {
+			return 0, fmt.Errorf("more than %d tiers", maxTiers)
 		}
-		b.row.Tiers = slices.Insert(b.row.Tiers, i, Tier{AboveTokens: above})
+		*tiers = slices.Insert(*tiers, i, Tier{AboveTokens: above})
 	}
-	return b.parseRate(b.row.Tiers[i].fields(), name, value)
+	return i, nil
+}
+
+// parseService reads a price of a service tier, of any input or above a threshold.
+func (b *builder) parseService(key, value string) error {
+	name, rest, nested := strings.Cut(key, ".")
+	switch {
+	case !isTierName(name):
+		return fmt.Errorf("service tier is not 1 to %d of [a-z0-9_-]", maxFactorName)
+	case !nested:
+		return errors.New("is an object of prices; what multiplies them stands under factor")
+	case b.row.ServiceTiers == nil:
+		b.row.ServiceTiers = make(map[string][]Tier)
+	}
+	list := b.row.ServiceTiers[name]
+	defer func() { b.row.ServiceTiers[name] = list }()
+	if len(list) == 0 && len(b.row.ServiceTiers) == maxFactors {
+		return fmt.Errorf("more than %d service tiers", maxFactors)
+	}
+	if above, ok := strings.CutPrefix(rest, keyAbove+"."); ok {
+		return b.parseTier(&list, above, value)
+	}
+	i, err := tierAt(&list, 0)
+	if err != nil {
+		return err
+	}
+	return b.parseRate(list[i].fields(), rest, value)
 }
 
 func (b *builder) parseFactor(name, value string) error {
@@ -227,6 +266,16 @@ func isTierName(s string) bool {
 	return s != "" && len(s) <= maxFactorName
 }
 
+// twice is a service tier with a factor and prices, "" when there is none.
+func (b *builder) twice() string {
+	for _, name := range slices.Sorted(maps.Keys(b.row.ServiceTiers)) {
+		if _, has := b.row.Factors[name]; has {
+			return name
+		}
+	}
+	return ""
+}
+
 func (b *builder) needConfirm(key string) {
 	if b.dear == "" {
 		b.dear = key
@@ -241,6 +290,8 @@ func (b *builder) finish() (*Row, error) {
 		return nil, &FieldError{b.dear, ErrConfirm}
 	case r.Free && len(r.prices()) > 1:
 		return nil, &FieldError{keyFree, errors.New("stands beside prices")}
+	case b.twice() != "":
+		return nil, &FieldError{keyServiceTier + "." + b.twice(), errors.New("has a factor, too: give one or the other")}
 	case len(r.Model) > maxModelName:
 		return nil, &FieldError{"model", fmt.Errorf("is longer than %d bytes", maxModelName)}
 	case r.Source != SourceOverride && r.Source != SourceImported && r.Source != SourceBuiltIn:

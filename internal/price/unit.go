@@ -35,6 +35,13 @@ var unitKinds = [unitCount]struct {
 	unitImage:        {"per_image", "an image made", false, partImageOutput},
 }
 
+// IsMediaUnit reports whether a key of a spec is the price of a unit that a service
+// tier's factor multiplies.
+func IsMediaUnit(key string) bool {
+	n, ok := unitNamed(key)
+	return ok && n != unitRequest
+}
+
 func unitNamed(key string) (unit, bool) {
 	for n := range unitCount {
 		if unitKinds[n].key == key {

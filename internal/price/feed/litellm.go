@@ -41,8 +41,8 @@ func (r *reader) liteLLM(n *document.Node) {
 		provider := text(member.Value, "litellm_provider")
 		m := newModel(provider, liteLLMName(provider, member.Name))
 		m.liteLLMTokens(member.Value)
-		m.liteLLMTiers(member.Value)
 		m.liteLLMUnits(member.Value)
+		m.liteLLMTiers(member.Value)
 		m.liteLLMReasoning(member.Value)
 		r.keep(m)
 	}
@@ -122,7 +122,7 @@ func liteLLMPart(field string) (string, bool) {
 	return "", false
 }
 
-// liteLLMTiers reads the prices of service tiers into factors.
+// liteLLMTiers reads the prices of service tiers.
 func (m *model) liteLLMTiers(n *document.Node) {
 	tiers := make(map[string]*model)
 	for _, member := range n.Members {
@@ -149,7 +149,7 @@ func (m *model) liteLLMTiers(n *document.Node) {
 			m.refuse(tier.wrong.Field, tier.wrong.Text)
 			return
 		}
-		m.factor(name, tier.fields)
+		m.service(name, tier.fields)
 	}
 }
 

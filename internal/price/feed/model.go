@@ -3,11 +3,14 @@
 package feed
 
 import (
+	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/money"
+	"github.com/weirhq/weir/internal/price"
 )
 
 // perMillion is the power of ten from a price of one token to that of a million.
@@ -79,61 +82,52 @@ func ratio(a, b string) (*big.Rat, bool) {
 	return x.Quo(x, y), true
 }
 
-// factor takes the prices of a service tier as one factor of the standard ones.
-// Lists round each price of a tier by itself; where the ratios differ the dearest
-// is taken, so that no part is charged at less than the list has. A tier that
-// discounts some parts alone has no factor: it costs what the standard one does,
-// and who is served it is marked so.
-func (m *model) factor(tier string, prices map[string]string) {
-	var ratios []*big.Rat
+// service takes the prices of a service tier: as one factor where each price of
+// tokens that the model has is that multiple of the standard one, and else as they
+// are listed, part by part.
+func (m *model) service(tier string, prices map[string]string) {
+	if factor, ok := m.factor(prices); ok {
+		if factor.Cmp(one) != 0 {
+			m.fields["factor."+tier] = factor.RatString()
+		}
+		return
+	}
 	for key, value := range prices {
-		standard, listed := m.fields[key]
-		if !listed {
-			m.note(key, "has a price in the service tier "+tier+" and none outside of it, which is left out")
-			continue
-		}
-		if value == "0" && standard == "0" {
-			continue
-		}
-		q, ok := ratio(value, standard)
-		if !ok {
-			m.refuse(key, "costs nothing, and something in the service tier "+tier)
-			return
-		}
-		ratios = append(ratios, q)
+		m.fields["service_tier."+tier+"."+key] = value
 	}
-	if len(ratios) == 0 {
-		return
-	}
-	most, least := slices.MaxFunc(ratios, (*big.Rat).Cmp), slices.MinFunc(ratios, (*big.Rat).Cmp)
-	switch {
-	case least.Cmp(most) == 0:
-	case most.Cmp(one) == 0:
-		m.note("factor."+tier, "is left out: some of the tier's prices are discounted and some are not, which no factor is")
-		return
-	default:
-		m.note("factor."+tier, "the tier's prices are no one multiple of the standard ones: its dearest part's factor is taken for all")
-	}
-	text, ok := factorText(most)
-	switch {
-	case !ok:
-		m.refuse("factor."+tier, "is "+most.RatString()+", which is no factor")
-	case most.Sign() > 0:
-		m.fields["factor."+tier] = text
+	for _, key := range slices.Sorted(maps.Keys(m.fields)) {
+		if _, listed := prices[key]; !listed && !strings.ContainsRune(key, '.') && price.IsTokenPart(key) && m.fields[key] != "0" {
+			m.note("service_tier."+tier+"."+key, "is not listed: it costs what the standard tier does")
+		}
 	}
 }
 
-// factorText is a factor as a row reads it; one whose terms are too long is
-// rounded up to nine places.
-func factorText(f *big.Rat) (string, bool) {
-	const most = 1_000_000_000
-	if f.Num().IsInt64() && f.Denom().IsInt64() && f.Num().Int64() <= most && f.Denom().Int64() <= most {
-		return f.RatString(), true
+// factor is what all prices of a service tier are of the standard ones; ok is false
+// where they are no one multiple, where one of them isn't listed, or where the model
+// bills anything else that a factor would multiply.
+func (m *model) factor(prices map[string]string) (factor *big.Rat, ok bool) {
+	for key := range m.fields {
+		token := price.IsTokenPart(key[strings.LastIndexByte(key, '.')+1:])
+		_, listed := prices[key]
+		switch {
+		case strings.HasPrefix(key, "service_tier.") || strings.HasPrefix(key, "factor."):
+		case token && !listed && m.fields[key] != "0", price.IsMediaUnit(key):
+			return nil, false
+		}
 	}
-	n, err := money.ParseNumber(f.FloatString(18))
-	if err != nil {
-		return "", false
+	for key, value := range prices {
+		if value == "0" && m.fields[key] == "0" {
+			continue
+		}
+		q, comparable := ratio(value, m.fields[key])
+		if !comparable || factor != nil && q.Cmp(factor) != 0 {
+			return nil, false
+		}
+		factor = q
 	}
-	nanos, err := n.Up()
-	return nanos.String(), err == nil
+	if factor == nil {
+		return one, true
+	}
+	_, err := price.ParseFraction(factor.RatString())
+	return factor, err == nil
 }
