@@ -80,7 +80,7 @@ test-fuzz: ## Every fuzz target for ten seconds
 	@scripts/fuzz.sh 10s
 
 .PHONY: test-clients
-test-clients: build ## The official client libraries against bin/weir
+test-clients: build ## The official client libraries against bin/weir, and a turn of each coding agent that is installed
 	@scripts/clients.sh
 
 .PHONY: test-binary
@@ -88,7 +88,8 @@ test-binary: build ## The command line and the demo, as a user runs them
 	@scripts/binary.sh
 
 .PHONY: clients
-clients: test-clients ## The same as test-clients
+clients: build ## The same, and coding agents in every way of being refused (installs 1.1 GB, once)
+	@scripts/clients.sh whole
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10m)

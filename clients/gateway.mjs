@@ -41,10 +41,11 @@ export class Recorder {
 
 /** What clients/weir-up serves. */
 export class Gateway {
-  async start(recorderURL) {
-    this.process = spawn(shared("weir-up"), {
+  /** Serves clients/weir.yaml with the recording provider, or another file. */
+  async start(recorderURL, file) {
+    this.process = spawn(shared("weir-up"), file ? [file] : [], {
       stdio: ["pipe", "pipe", "inherit"],
-      env: { ...process.env, RECORDER_URL: recorderURL },
+      env: { ...process.env, ...(recorderURL && { RECORDER_URL: recorderURL }) },
     });
     this.ended = once(this.process, "close");
     const lines = createInterface({ input: this.process.stdout });
