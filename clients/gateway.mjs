@@ -65,12 +65,12 @@ export class Gateway {
    * A fetch for a client, and what it did: its attempts are the answers that came
    * over the wire, with what was sent and when.
    */
-  static counting() {
+  static counting(over = fetch) {
     const attempts = [];
     const counting = async (url, init) => {
       const attempt = { sentAt: performance.now(), body: init?.body };
       attempts.push(attempt);
-      const response = await fetch(url, init);
+      const response = await over(url, init);
       attempt.status = response.status;
       attempt.headers = response.headers;
       attempt.endedAt = performance.now();

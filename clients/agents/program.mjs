@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
+import { code } from "../page.mjs";
+
 const installed = join(process.env.AGENTS ?? import.meta.dirname, "node_modules");
-const page = readFileSync(new URL("../../docs/agents.md", import.meta.url), "utf8");
 
 /** How long a program may take before it is stopped, and its test fails. */
 const boundMillis = 180_000;
@@ -74,16 +75,9 @@ export const available = (program) => program.command.map(located).every(existsS
 
 /** What docs/agents.md says of a program, with this address and this key. */
 function setUp(program, url, secret) {
-  const section = page.split(/^## /m).find((part) => part.startsWith(`${program.name}\n`));
-  const blocks = [...section.matchAll(/^```(\w+)\n([^]*?)^```/gm)].map(([, language, text]) => ({
-    language,
-    text: text.replaceAll("http://127.0.0.1:8787", url),
-  }));
   const env = { WEIR_KEY: secret };
-  for (const { text } of blocks.filter(({ language }) => language === "sh")) {
-    for (const [, name, value] of text.matchAll(/^export (\w+)=(\S+)$/gm)) env[name] = value.replace("$WEIR_KEY", secret);
-  }
-  return { env, file: blocks.find(({ language }) => language === program.language)?.text };
+  for (const [, name, value] of code(program.name, "sh", url).matchAll(/^export (\w+)=(\S+)$/gm)) env[name] = value.replace("$WEIR_KEY", secret);
+  return { env, file: program.language && code(program.name, program.language, url) };
 }
 
 /** Runs a program in a home of its own, with no network but the tap's. */
