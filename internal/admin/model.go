@@ -150,7 +150,7 @@ func (s *Service) providers(ctx context.Context, c *scope) ([]ProviderAnswer, er
 			return nil, err
 		}
 		list = append(list, ProviderAnswer{
-			ID: o.ID, Name: o.Name, Shared: o.Workspace == "", Protocol: p.Protocol, Dialect: p.Dialect, BaseURL: p.BaseURL,
+			ID: o.ID, Name: o.Name, Shared: o.Workspace == "", Protocol: p.Protocol, Dialect: p.Speaks(), BaseURL: p.BaseURL,
 			Auth: p.Auth, AuthName: p.AuthName, HasCredential: credential != "", ClientGone: p.ClientGone,
 			HeaderNames: slices.Sorted(maps.Keys(p.Headers)), StreamUsage: p.StreamUsage,
 			TrustProviderCost: p.TrustProviderCost, Source: o.Source, Origin: o.Origin,

@@ -345,7 +345,7 @@ type ProviderAnswer struct {
 	Name              string   `json:"name"`
 	Shared            bool     `json:"shared"`
 	Protocol          string   `json:"protocol"`
-	Dialect           string   `json:"dialect,omitempty"`
+	Dialect           string   `json:"dialect,omitempty" doc:"declared, or detected by the address"`
 	BaseURL           string   `json:"base_url"`
 	Auth              string   `json:"auth"`
 	AuthName          string   `json:"auth_name,omitempty"`

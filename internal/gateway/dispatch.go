@@ -96,9 +96,12 @@ func (x *exchange) dispatch() (*upstream, bool) {
 }
 
 // asksUsage: usage is asked of a stream's provider unless the client did it, or
-// the provider is known not to take it (USE-1).
+// the provider is known not to take it, or to tell it anyway (USE-1).
 func (x *exchange) asksUsage(p *route.Provider) bool {
 	if !x.call.Stream || x.call.WantsStreamUsage || p.StreamUsage == route.StreamUsageOff {
+		return false
+	}
+	if p.StreamUsage == route.StreamUsageAuto && p.TellsStreamUsage() {
 		return false
 	}
 	_, refuses := x.g.noUsage.Load(p.BaseURL)

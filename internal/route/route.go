@@ -58,8 +58,8 @@ const (
 type Provider struct {
 	ID, Name string
 	Protocol string // OpenAI, Anthropic or Gemini
-	// Dialect is the provider's own way with the protocol, "ollama" for
-	// instance; empty is the protocol as published.
+	// Dialect is the provider's own way with the protocol, "ollama" for instance;
+	// empty: Speaks tells it by the address.
 	Dialect string
 	// BaseURL is http or https with a host and no user, query or fragment; a
 	// door's path after the version is added to it.

@@ -31,6 +31,7 @@ type tally struct {
 	failed      bool
 	stopped     bool
 	finished    bool
+	cited       bool // a page of the web is named as a source
 	model, tier string
 }
 
@@ -40,6 +41,7 @@ func (t *tally) take(r *reading) {
 	t.output = t.output || r.output
 	t.failed = t.failed || r.failed
 	t.stopped = t.stopped || r.stopped
+	t.cited = t.cited || r.cited
 	if len(r.model) > 0 && string(r.model) != t.model {
 		t.model = string(r.model)
 	}
@@ -69,6 +71,9 @@ func (t *tally) observed() call.Observed {
 		return o
 	}
 	usage.ServiceTier = t.tier
+	if t.cited && !t.report.given(webSearches) {
+		usage.Units.Tools.Set(call.WebSearch, 1) // OpenAI searches once, bills it and doesn't count it
+	}
 	o.Usage, o.Reported = usage, true
 	if !consistent {
 		o.Mark(call.MarkInconsistent)
@@ -85,6 +90,7 @@ type reading struct {
 	output      bool // output of any kind, with or without text
 	stopped     bool // a choice has a finish_reason
 	failed      bool // an error stands in it
+	cited       bool
 	usage       bool // usage is there and not null
 	removal     []wire.Span
 }
@@ -183,11 +189,23 @@ func (r *reading) message(s *wire.Scanner) {
 			r.audio(s)
 		case "images":
 			s.ArrayOrSkip(func() { r.output = true; s.Skip() })
+		case "annotations":
+			s.ArrayOrSkip(func() { r.annotation(s) })
 		default:
 			s.Skip()
 		}
 	})
 	r.wrote(max(reasoning, reasoningContent))
+}
+
+func (r *reading) annotation(s *wire.Scanner) {
+	s.ObjectOrSkip(func(key []byte) {
+		if string(key) == "type" {
+			r.cited = string(s.StringOrSkip()) == "url_citation" || r.cited
+		} else {
+			s.Skip()
+		}
+	})
 }
 
 func (r *reading) wrote(bytes int64) {

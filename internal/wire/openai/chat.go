@@ -20,6 +20,7 @@ var chatRules = wire.Rules{
 		"model", "messages", "tools", "functions", "response_format", "prediction",
 		"max_tokens", "max_completion_tokens", "n", "best_of",
 		"stream", "stream_options", "service_tier", "user", "metadata",
+		"web_search_options", "search_parameters", "plugins",
 	},
 	Required: []string{"model", "messages"},
 	Refused:  wire.RefusedMembers(),
@@ -27,7 +28,7 @@ var chatRules = wire.Rules{
 		"audio", "frequency_penalty", "function_call", "logit_bias", "logprobs", "modalities",
 		"parallel_tool_calls", "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning",
 		"reasoning_effort", "safety_identifier", "seed", "stop", "store", "temperature", "tool_choice",
-		"top_logprobs", "top_p", "verbosity", "web_search_options",
+		"top_logprobs", "top_p", "verbosity",
 	},
 }
 
@@ -80,6 +81,12 @@ func (d chatDecoder) decide(name string) {
 		d.Call.User = d.StringMember(name)
 	case "metadata":
 		d.MetadataUser()
+	case "web_search_options":
+		d.searchOptions()
+	case "search_parameters":
+		d.searchParameters(name)
+	case "plugins":
+		d.plugins(name)
 	}
 }
 

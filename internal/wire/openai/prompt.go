@@ -121,7 +121,7 @@ func (d chatDecoder) tools(name string) {
 	}
 	d.Array(func() {
 		d.Call.Prompt.Tools++
-		d.definition()
+		d.tool()
 	})
 }
 

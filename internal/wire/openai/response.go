@@ -36,7 +36,10 @@ func (Responses) Whole(body []byte, maxTokens int64) call.Observed {
 func (r *response) observed() call.Observed {
 	o := r.tally.observed()
 	if o.Reported {
-		o.Usage.Units.Tools = r.tools
+		searches := max(r.tools.Of(call.WebSearch), o.Usage.Units.Tools.Of(call.WebSearch))
+		if o.Usage.Units.Tools = r.tools; searches > 0 {
+			o.Usage.Units.Tools.Set(call.WebSearch, searches)
+		}
 	}
 	return o
 }

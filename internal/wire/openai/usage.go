@@ -24,6 +24,7 @@ const (
 	reasoning
 	audioOutput
 	imageOutput
+	webSearches
 	fieldCount
 )
 
@@ -67,6 +68,10 @@ func (r *report) read(s *wire.Scanner, limit int64) {
 				}
 				return call.Decimal(ticks, 10)
 			})
+		case "num_sources_used": // xAI's, each of which it bills as a search
+			r.set(webSearches, s, limit)
+		case "server_tool_use", "server_tool_use_details": // OpenRouter's
+			r.details(s, limit, serverTool, webSearches)
 		case "prompt_cache_hit_tokens", "cached_tokens":
 			r.set(cachedAlias, s, limit)
 		case "prompt_tokens_details", "input_tokens_details", "input_token_details":
@@ -150,6 +155,10 @@ func completionDetail(key []byte) (field, bool) {
 	return 0, false
 }
 
+func serverTool(key []byte) (field, bool) {
+	return webSearches, string(key) == "web_search_requests"
+}
+
 func (r *report) set(f field, s *wire.Scanner, limit int64) { r.figures[f].Read(s, limit) }
 
 // get is a figure and 0 when it is absent.
@@ -174,6 +183,9 @@ func (r *report) usage() (u call.Usage, consistent bool) {
 	u.Requests = 1
 	input := r.input(&u)
 	output := r.output(&u)
+	if n := r.get(webSearches); n > 0 {
+		u.Units.Tools.Set(call.WebSearch, n)
+	}
 	return u, input && output
 }
 
@@ -214,14 +226,16 @@ func (r *report) either(a, b field) (n int64, agree bool) {
 }
 
 // output divides completion_tokens, which includes reasoning, audio and image
-// tokens. What total_tokens has beyond prompt and completion is output as well:
-// some providers leave reasoning out of completion_tokens.
+// tokens. What total_tokens has beyond prompt and completion is output as well: xAI
+// counts reasoning beside completion_tokens, and where it is just that, the figures
+// agree.
 func (r *report) output(u *call.Usage) (consistent bool) {
 	completion, prompt := r.get(completionTokens), max(r.get(promptTokens), u.InputTotal())
 	consistent = true
 	if r.given(totalTokens) {
 		total := r.get(totalTokens)
-		consistent = total == r.get(promptTokens)+completion
+		beyond := total - r.get(promptTokens) - completion
+		consistent = beyond == 0 || beyond == r.get(reasoning)
 		completion += max(0, total-prompt-completion)
 	}
 	u.AudioOutput, u.ImageOutput = r.get(audioOutput), r.get(imageOutput)

@@ -16,6 +16,12 @@ func whole(usage string) call.Observed {
 	return openai.Chat{}.Whole([]byte(`{"model":"m","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":`+usage+`}`), 0)
 }
 
+// searches are web searches that the provider ran.
+func searches(n int64) (u call.Units) {
+	u.Tools.Set(call.WebSearch, n)
+	return u
+}
+
 // USE-1: disjoint parts, each token once. The arithmetic stands in the public
 // cases that are named.
 func TestUsageIsDividedIntoDisjointParts(t *testing.T) {
@@ -134,9 +140,33 @@ func TestUsageIsDividedIntoDisjointParts(t *testing.T) {
 		},
 		{
 			"what the total has beyond its parts is output",
-			`{"prompt_tokens":10,"completion_tokens":9,"total_tokens":319,"completion_tokens_details":{"reasoning_tokens":300}}`,
-			call.Usage{Input: 10, Output: 309, Reasoning: 300},
+			`{"prompt_tokens":10,"completion_tokens":9,"total_tokens":319,"completion_tokens_details":{"reasoning_tokens":299}}`,
+			call.Usage{Input: 10, Output: 309, Reasoning: 299},
 			true,
+		},
+		{
+			"reasoning beside the completion, as xAI counts it",
+			`{"prompt_tokens":10,"completion_tokens":9,"total_tokens":319,"completion_tokens_details":{"reasoning_tokens":300},"num_sources_used":0,"cost_in_usd_ticks":1}`,
+			call.Usage{Input: 10, Output: 309, Reasoning: 300},
+			false,
+		},
+		{
+			"xAI's sources are searches",
+			`{"prompt_tokens":10,"completion_tokens":9,"num_sources_used":4}`,
+			call.Usage{Input: 10, Output: 9, Units: searches(4)},
+			false,
+		},
+		{
+			"OpenRouter's searches, and not the calls of the client's tools",
+			`{"prompt_tokens":10,"completion_tokens":9,"server_tool_use_details":{"web_search_requests":2,"tool_calls_requested":7}}`,
+			call.Usage{Input: 10, Output: 9, Units: searches(2)},
+			false,
+		},
+		{
+			"OpenRouter's older name of them",
+			`{"prompt_tokens":10,"completion_tokens":9,"server_tool_use":{"web_search_requests":1}}`,
+			call.Usage{Input: 10, Output: 9, Units: searches(1)},
+			false,
 		},
 		{
 			"a total below its parts changes nothing",
@@ -181,6 +211,8 @@ func TestAnAbsurdUsageIsNotReported(t *testing.T) {
 			`{"prompt_tokens":1,"completion_tokens":%s}`,
 			`{"prompt_tokens":1,"completion_tokens":1,"total_tokens":%s}`,
 			`{"prompt_tokens":1,"completion_tokens":1,"prompt_cache_hit_tokens":%s}`,
+			`{"prompt_tokens":1,"completion_tokens":1,"num_sources_used":%s}`,
+			`{"prompt_tokens":1,"completion_tokens":1,"server_tool_use_details":{"web_search_requests":%s}}`,
 			`{"prompt_tokens":1,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":%s}}`,
 			`{"prompt_tokens":1,"completion_tokens":1,"completion_tokens_details":{"reasoning_tokens":%s}}`,
 		} {
