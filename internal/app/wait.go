@@ -4,19 +4,17 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/store/postgres"
-	"github.com/weirhq/weir/internal/wire/openai"
 )
 
 const (
@@ -115,11 +113,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/readyz":
 	default:
 		f := fault.New(fault.ServiceUnavailable, "the gateway has just started and cannot decide before its store answers; nothing was sent and nothing is charged")
-		var id [8]byte
-		_, _ = rand.Read(id[:]) // never fails since Go 1.24
-		w.Header().Set("X-Weir-Error-Source", "gateway")
-		w.Header().Set("Retry-After", strconv.Itoa(max(1, f.RetryAfterSeconds)))
-		status, contentType, body = openai.Chat{}.Fault(f, "start_"+hex.EncodeToString(id[:]))
+		gateway.Refuse(w, r, doors(), clock.System(), f)
+		return
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)

@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -29,7 +30,7 @@ func freeAddress(t *testing.T) string {
 	return address
 }
 
-// TestAStartWaitsForADatabaseThatIsDown: RES-8, BR-157. The process lives, is not
+// TestAStartWaitsForADatabaseThatIsDown: RES-8, BR-157, ERR-1, ERR-4. The process lives, is not
 // ready and refuses what comes, and goes on by itself when the database is there.
 // What ran before is settled.
 func TestAStartWaitsForADatabaseThatIsDown(t *testing.T) {
@@ -58,7 +59,7 @@ func TestAStartWaitsForADatabaseThatIsDown(t *testing.T) {
 		w.server = server
 		started <- err
 	}()
-	at := func(method, path string) (int, http.Header) {
+	at := func(method, path string) (status int, header http.Header, body string) {
 		request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -66,17 +67,29 @@ func TestAStartWaitsForADatabaseThatIsDown(t *testing.T) {
 		request.Header.Set("Authorization", "Bearer "+outageKey)
 		response, err := w.http.Do(request)
 		if err != nil {
-			return 0, nil
+			return 0, nil, ""
 		}
 		defer response.Body.Close()
-		return response.StatusCode, response.Header
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return response.StatusCode, response.Header, string(text)
 	}
-	w.eventually("the process to live", func() bool { status, _ := at("GET", "/healthz"); return status == 200 })
-	if status, _ := at("GET", "/readyz"); status != 503 {
+	w.eventually("the process to live", func() bool { status, _, _ := at("GET", "/healthz"); return status == 200 })
+	if status, _, _ := at("GET", "/readyz"); status != 503 {
 		t.Errorf("/readyz is %d", status)
 	}
-	if status, header := at("POST", "/v1/chat/completions"); status != 503 || header.Get("Retry-After") != "2" {
-		t.Errorf("a request is answered %d, Retry-After %q", status, header.Get("Retry-After"))
+	for path, shape := range map[string]string{
+		"/v1/chat/completions":             `"code":"service_unavailable"`,
+		"/v1/messages":                     `{"type":"error",`,
+		"/v1beta/models/m:generateContent": `"status":"UNAVAILABLE"`,
+	} {
+		status, header, body := at("POST", path)
+		id := header.Get("X-Weir-Request-Id")
+		if status != 503 || header.Get("Retry-After") != "2" || id == "" || !strings.Contains(body, shape) || !strings.Contains(body, id) {
+			t.Errorf("a request to %s is answered %d %v %s", path, status, header, body)
+		}
 	}
 	reached := w.provider.Bill().Requests
 	up()

@@ -56,15 +56,13 @@ func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, route *Route, 
 	if x.protocol = route.protocol; x.protocol == nil {
 		x.protocol = g.protocolAt(r.URL)
 	}
-	x.id, x.clientID = g.name(w, r)
-	if route.idHeader != "" {
-		w.Header().Set(route.idHeader, w.Header().Get("X-Request-Id"))
-	}
+	x.id, x.clientID = g.name(w, r, route.idHeader)
 	return x
 }
 
-// name gives a request its id and labels the answer with it.
-func (g *Gateway) name(w http.ResponseWriter, r *http.Request) (ledger.ID, string) {
+// name gives a request its id and labels the answer with it; idHeader, if any, is
+// the door's own.
+func (g *Gateway) name(w http.ResponseWriter, r *http.Request, idHeader string) (ledger.ID, string) {
 	var random [10]byte
 	_, _ = rand.Read(random[:]) // never fails since Go 1.24
 	id := ledger.NewID(g.Clock.Now(), random)
@@ -78,6 +76,9 @@ func (g *Gateway) name(w http.ResponseWriter, r *http.Request) (ledger.ID, strin
 		h.Set("X-Request-Id", id.String())
 	} else {
 		h.Set("X-Request-Id", label)
+	}
+	if idHeader != "" {
+		h.Set(idHeader, h.Get("X-Request-Id"))
 	}
 	return id, label
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/weirhq/weir/internal/admit"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
 )
@@ -26,9 +27,25 @@ func (x *exchange) refuse(f *fault.Fault) {
 
 // refuseEarly answers where no exchange has begun: an unknown path or method.
 func (g *Gateway) refuseEarly(w http.ResponseWriter, r *http.Request, f *fault.Fault) {
-	id, _ := g.name(w, r)
+	id, _ := g.name(w, r, "")
 	g.Observer.Refused(f, "")
 	writeFault(w, g.protocolAt(r.URL), f, id.String())
+}
+
+// Refuse answers a request that nothing can serve yet, in the shape and under the
+// names of the door that it came to (ERR-1, ERR-4).
+func Refuse(w http.ResponseWriter, r *http.Request, doors []Door, c clock.Clock, f *fault.Fault) {
+	g := &Gateway{Doors: doors, Clock: c}
+	g.routes = g.table()
+	protocol, idHeader := g.protocolAt(r.URL), ""
+	for i := range g.routes {
+		route := &g.routes[i]
+		if _, ok := route.matches(r.URL); ok && route.Governed {
+			protocol, idHeader = route.protocol, route.idHeader
+		}
+	}
+	id, _ := g.name(w, r, idHeader)
+	writeFault(w, protocol, f, id.String())
 }
 
 // writeFault sets what ERR-2 and ERR-3 promise and writes the protocol's body.
