@@ -8,15 +8,21 @@ import (
 	"github.com/weirhq/weir/internal/fault"
 )
 
+// details are our figures and, where Anthropic's clients read it, the code again.
+type details struct {
+	*fault.Details
+	ErrorCode fault.Code `json:"error_code"`
+}
+
 // errorBody is Anthropic's error with our code and details in it (ERR-1).
 type errorBody struct {
 	Type  string `json:"type"`
 	Error struct {
-		Type    string         `json:"type"`
-		Message string         `json:"message"`
-		Code    fault.Code     `json:"code"`
-		Param   string         `json:"param,omitempty"`
-		Details *fault.Details `json:"details,omitempty"`
+		Type    string     `json:"type"`
+		Message string     `json:"message"`
+		Code    fault.Code `json:"code"`
+		Param   string     `json:"param,omitempty"`
+		Details details    `json:"details"`
 	} `json:"error"`
 	RequestID string `json:"request_id,omitempty"`
 }
@@ -38,7 +44,7 @@ func encodeFault(f *fault.Fault, requestID string) []byte {
 		b.Error.Message += " (request " + requestID + ")"
 	}
 	b.Error.Type = fault.TypeFor(f.HTTPStatus())
-	b.Error.Code, b.Error.Param, b.Error.Details = f.Code, f.Param, f.Details
+	b.Error.Code, b.Error.Param, b.Error.Details = f.Code, f.Param, details{f.Details, f.Code}
 	text, err := json.Marshal(b)
 	if err != nil { // strings and a bool always marshal
 		return []byte(`{"type":"error","error":{"type":"api_error","message":"internal error","code":"internal_error"}}`)

@@ -147,7 +147,7 @@ func TestAFaultHasTheProtocolsShape(t *testing.T) {
 	f.Details = &fault.Details{LimitID: "lim_1", Scope: "org", Amount: "5"}
 	status, contentType, body := anthropic.Messages{}.Fault(f, "req_1")
 	want := `{"type":"error","error":{"type":"rate_limit_error","message":"budget \"month\" of org is spent (request req_1)","code":"budget_exceeded",` +
-		`"details":{"limit_id":"lim_1","scope":"org","amount":"5","retryable":false}},"request_id":"req_1"}`
+		`"details":{"limit_id":"lim_1","scope":"org","amount":"5","retryable":false,"error_code":"budget_exceeded"}},"request_id":"req_1"}`
 	if status != http.StatusTooManyRequests || contentType != "application/json" || string(body) != want {
 		t.Errorf("%d %s\n%s\nwant\n%s", status, contentType, body, want)
 	}
@@ -162,12 +162,18 @@ func TestAFaultHasTheProtocolsShape(t *testing.T) {
 		status, _, body := anthropic.CountTokens{}.Fault(fault.New(info.Code, "x"), "")
 		var got struct {
 			Type  string
-			Error struct{ Type, Message, Code string }
+			Error struct {
+				Type, Message, Code string
+				Details             struct {
+					ErrorCode string `json:"error_code"`
+				}
+			}
 		}
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Fatal(err)
 		}
-		if status != info.Status || got.Type != "error" || got.Error.Type != fault.TypeFor(info.Status) || got.Error.Code != string(info.Code) {
+		if status != info.Status || got.Type != "error" || got.Error.Type != fault.TypeFor(info.Status) || got.Error.Code != string(info.Code) ||
+			got.Error.Details.ErrorCode != got.Error.Code {
 			t.Errorf("%s: %d %s", info.Code, status, body)
 		}
 	}
