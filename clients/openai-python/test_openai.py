@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import openai
 
-from gateway import MODES, TABLE, Gateway, Read, Recorder, chat, streamed, whole
+from gateway import MODES, TABLE, Gateway, Read, chat, streamed, whole
+from served import Recorder
 
 
 def setUpModule():
