@@ -112,38 +112,42 @@ function waited({ attempts, records }) {
   }
 }
 
-for (const program of programs) {
-  if (!available(program)) {
-    console.error(`agents: ${program.name} is passed over: it has no package for ${process.platform} ${process.arch}`);
-    assert.notEqual(process.env.CI, "true");
-    continue;
+const here = programs.filter(available);
+const missing = programs.filter((program) => !here.includes(program)).map(({ name }) => name);
+if (missing.length) {
+  console.error(`agents: passed over, without a package for ${process.platform} ${process.arch}: ${missing.join(", ")}`);
+  assert.notEqual(process.env.CI, "true");
+}
+
+describe("a program", { concurrency: 2 }, () => {
+  for (const program of here) describe(program.name, () => tests(program));
+});
+
+function tests(program) {
+  test("a turn is answered and charged", async () => {
+    answered(await turn(program, {}), program);
+  });
+  if (!whole) return;
+
+  test("a spent cap is said, in as many attempts as are known (ERR-1, ERR-3)", async () => {
+    const spent = await turn(program, { caps: { day: "0.0001" }, exhausted: true });
+    refused(spent, program, { status: 402, code: "day_limit_reached", says: (name) => `the day cap of key "${name}" is 0.0001 USD` });
+  });
+
+  test("a budget that refuses with 402 is said (ERR-7)", async () => {
+    const over = await turn(program, { plan: "tiny", workspace: "agents" });
+    refused(over, program, { status: 402, code: "budget_exceeded", says: () => `the budget "tiny" of` });
+  });
+
+  if (program.attempts[429]) {
+    test("a budget that refuses with 429 is one attempt (ERR-3)", async () => {
+      refused(await turn(program, { plan: "tiny" }), program, { status: 429, code: "budget_exceeded" });
+    });
   }
-  describe(program.name, () => {
-    test("a turn is answered and charged", async () => {
-      answered(await turn(program, {}), program);
-    });
-    if (!whole) return;
 
-    test("a spent cap is said, in as many attempts as are known (ERR-1, ERR-3)", async () => {
-      const spent = await turn(program, { caps: { day: "0.0001" }, exhausted: true });
-      refused(spent, program, { status: 402, code: "day_limit_reached", says: (name) => `the day cap of key "${name}" is 0.0001 USD` });
-    });
-
-    test("a budget that refuses with 402 is said (ERR-7)", async () => {
-      const over = await turn(program, { plan: "tiny", workspace: "agents" });
-      refused(over, program, { status: 402, code: "budget_exceeded", says: () => `the budget "tiny" of` });
-    });
-
-    if (program.attempts[429]) {
-      test("a budget that refuses with 429 is one attempt (ERR-3)", async () => {
-        refused(await turn(program, { plan: "tiny" }), program, { status: 429, code: "budget_exceeded" });
-      });
-    }
-
-    test("a minute's requests that are used up are waited for, then it is answered (ERR-2)", async () => {
-      const result = await turn(program, { limits: { rpm: 12 }, exhausted: true });
-      waited(result);
-      answered(result, program);
-    });
+  test("a minute's requests that are used up are waited for, then it is answered (ERR-2)", async () => {
+    const result = await turn(program, { limits: { rpm: 12 }, exhausted: true });
+    waited(result);
+    answered(result, program);
   });
 }

@@ -10,16 +10,28 @@ import { code } from "../page.mjs";
 const installed = join(process.env.AGENTS ?? import.meta.dirname, "node_modules");
 
 /** How long a program may take before it is stopped, and its test fails. */
-const boundMillis = 180_000;
+const boundMillis = 300_000;
 
 /**
  * The programs. Each is set up as its section of docs/agents.md says: the
  * section's exports are its environment, its block of the language `language` is
  * the file `file` in its home. `env` keeps it from what is no turn. `attempts` is
  * how often it sends a request that is refused for good, by the status; without
- * one it repeats for minutes.
+ * one it repeats for minutes. The slowest is first.
  */
 export const programs = [
+  {
+    name: "opencode",
+    command: [join("opencode-linux-x64", "bin", "opencode")],
+    args: ["run", "say hello"],
+    file: ".config/opencode/opencode.json",
+    language: "json",
+    env: { OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_LSP_DOWNLOAD: "1", OPENCODE_PURE: "1" },
+    model: "gpt-5",
+    door: "/v1/chat/completions",
+    requests: 2, // the turn, and a title for it
+    attempts: { 402: 1 },
+  },
   {
     name: "Claude Code",
     command: [process.execPath, "@anthropic-ai/claude-code/cli-wrapper.cjs"],
@@ -51,18 +63,6 @@ export const programs = [
     model: "gemini-2.5-flash",
     door: "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
     requests: 1,
-    attempts: { 402: 1 },
-  },
-  {
-    name: "opencode",
-    command: [join("opencode-linux-x64", "bin", "opencode")],
-    args: ["run", "say hello"],
-    file: ".config/opencode/opencode.json",
-    language: "json",
-    env: { OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_LSP_DOWNLOAD: "1", OPENCODE_PURE: "1" },
-    model: "gpt-5",
-    door: "/v1/chat/completions",
-    requests: 2, // the turn, and a title for it
     attempts: { 402: 1 },
   },
 ];
