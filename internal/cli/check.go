@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,8 @@ import (
 )
 
 type checkCmd struct {
-	File string `arg:"" optional:"" default:"weir.yaml" help:"Configuration file."`
+	File   string `arg:"" optional:"" help:"Configuration file, in place of --config."`
+	Config string `short:"c" default:"weir.yaml" placeholder:"FILE" help:"Configuration file."`
 }
 
 func (c *checkCmd) Help() string {
@@ -22,7 +24,7 @@ provider. Every fault is told, one line each, with file, line and field.`
 }
 
 func (c *checkCmd) Run(s *session) error {
-	summary, err := app.Check(c.File, s.env)
+	summary, err := app.Check(cmp.Or(c.File, c.Config), s.env)
 	if err != nil {
 		return s.configured(err)
 	}

@@ -62,7 +62,7 @@ type Provider struct {
 	// empty: Speaks tells it by the address.
 	Dialect string
 	// BaseURL is http or https with a host and no user, query or fragment; a
-	// door's path after the version is added to it.
+	// door's path after the version is added to it (Address).
 	BaseURL string
 	// APIVersion makes it Azure's OpenAI service: a model is a deployment in the path
 	// after BaseURL, which ends with /openai, and this the query's api-version.
@@ -92,7 +92,7 @@ type Provider struct {
 // Address is where the provider serves a door's path for a model, by the name that
 // it has there.
 func (p *Provider) Address(path, model string) string {
-	base := strings.TrimSuffix(p.BaseURL, "/")
+	base := strings.TrimSuffix(p.BaseURL, "/") + p.impliedVersion()
 	switch {
 	case p.APIVersion == "":
 		return base + path
@@ -101,6 +101,25 @@ func (p *Provider) Address(path, model string) string {
 	default:
 		return base + "/deployments/" + url.PathEscape(model) + path + "?api-version=" + url.QueryEscape(p.APIVersion)
 	}
+}
+
+// impliedVersion is the part of the path that clients of Anthropic and Gemini add to
+// a base URL themselves, where this one was written as those take it.
+func (p *Provider) impliedVersion() string {
+	version := ""
+	switch p.Protocol {
+	case Anthropic:
+		version = "/v1"
+	case Gemini:
+		version = "/v1beta"
+	}
+	_, rest, _ := strings.Cut(p.BaseURL, "://")
+	for i, part := range strings.Split(rest, "/") {
+		if i > 0 && len(part) > 1 && part[0] == 'v' && part[1] >= '0' && part[1] <= '9' {
+			return ""
+		}
+	}
+	return version
 }
 
 // Timeouts bound one exchange with a provider, each in microseconds.

@@ -253,15 +253,21 @@ func TestAProvidersCredentialIsSentAsItsServiceReadsIt(t *testing.T) {
 }
 
 func TestADoorsPathFollowsTheBaseURL(t *testing.T) {
-	for _, c := range []struct{ base, version, path, want string }{
-		{"https://h/v1", "", "/chat/completions", "https://h/v1/chat/completions"},
-		{"https://h/v1/", "", "/messages", "https://h/v1/messages"},
-		{"https://h/v1beta", "", "/models/m:streamGenerateContent?alt=sse", "https://h/v1beta/models/m:streamGenerateContent?alt=sse"},
-		{"https://h/openai", "2024-10-21", "/chat/completions", "https://h/openai/deployments/my%20m%3F/chat/completions?api-version=2024-10-21"},
-		{"https://h/openai", "preview", "/responses", "https://h/openai/responses?api-version=preview"},
+	for _, c := range []struct{ protocol, base, version, path, want string }{
+		{route.OpenAI, "https://h/v1", "", "/chat/completions", "https://h/v1/chat/completions"},
+		{route.OpenAI, "https://h", "", "/chat/completions", "https://h/chat/completions"},
+		{route.OpenAI, "https://h/openai", "2024-10-21", "/chat/completions", "https://h/openai/deployments/my%20m%3F/chat/completions?api-version=2024-10-21"},
+		{route.OpenAI, "https://h/openai", "preview", "/responses", "https://h/openai/responses?api-version=preview"},
+		{route.Anthropic, "https://h/v1/", "", "/messages", "https://h/v1/messages"},
+		{route.Anthropic, "https://h", "", "/messages", "https://h/v1/messages"},
+		{route.Anthropic, "https://v1.h/anthropic/", "", "/messages", "https://v1.h/anthropic/v1/messages"},
+		{route.Gemini, "https://h/v1beta", "", "/models/m:streamGenerateContent?alt=sse", "https://h/v1beta/models/m:streamGenerateContent?alt=sse"},
+		{route.Gemini, "https://h/v1", "", "/models/m:countTokens", "https://h/v1/models/m:countTokens"},
+		{route.Gemini, "https://h/", "", "/models/m:countTokens", "https://h/v1beta/models/m:countTokens"},
+		{route.Gemini, "https://h/v1/projects/p/publishers/google", "", "/models/m:countTokens", "https://h/v1/projects/p/publishers/google/models/m:countTokens"},
 	} {
 		p := route.NewProvider("", "p")
-		p.BaseURL, p.APIVersion = c.base, c.version
+		p.Protocol, p.BaseURL, p.APIVersion = c.protocol, c.base, c.version
 		if got := p.Address(c.path, "my m?"); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
