@@ -51,6 +51,7 @@ func TestBadInputGetsAShapedErrorAndCostsNothing(t *testing.T) {
 		{"model of another type", "POST", "/v1/chat/completions", errorsKey, `{"model":["m"],"messages":[{"role":"user","content":"x"}]}`, nil, 400, "invalid_request"},
 		{"api_base", "POST", "/v1/chat/completions", errorsKey, chatBody("m", `"api_base":"http://127.0.0.1:1/"`), nil, 400, "invalid_request"},
 		{"n is zero", "POST", "/v1/chat/completions", errorsKey, chatBody("m", `"n":0`), nil, 400, "invalid_request"},
+		{"a packed body", "POST", "/v1/chat/completions", errorsKey, good, []string{"Content-Encoding", "zstd"}, 400, "invalid_request"},
 		{"negative bound", "POST", "/v1/chat/completions", errorsKey, chatBody("m", `"max_tokens":-1`), nil, 400, "invalid_request"},
 		{"stream is a string", "POST", "/v1/chat/completions", errorsKey, chatBody("m", `"stream":"yes"`), nil, 400, "invalid_request"},
 		{"odd model bytes", "POST", "/v1/chat/completions", errorsKey, chatBody(` m`, ""), nil, 400, "invalid_request"},

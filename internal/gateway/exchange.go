@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -180,6 +181,9 @@ func BoundTimes(w http.ResponseWriter, r *http.Request, body time.Duration) {
 // readBody reads within the bounds of size and time. Its deadline is lifted
 // afterwards: left in place it would end a long stream with it.
 func (x *exchange) readBody() ([]byte, *fault.Fault) {
+	if packed := x.r.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
+		return nil, fault.New(fault.InvalidRequest, "the body is packed (Content-Encoding: %.40q); send it as it is", packed)
+	}
 	body, err := readUpTo(http.MaxBytesReader(x.w, x.r.Body, x.g.MaxBodyBytes), x.r.ContentLength)
 	var tooLarge *http.MaxBytesError
 	switch {
