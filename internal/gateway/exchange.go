@@ -8,9 +8,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/internal/admit"
