@@ -38,8 +38,6 @@ const (
 )
 
 const (
-	// maxGuessed is how many operations at most are sent in one round trip.
-	maxGuessed = 8
 	// refusalsPerWrite bounds how many refusal records one statement writes.
 	refusalsPerWrite = 512
 	// flushAfter is how long a refusal record waits for others.

@@ -70,7 +70,7 @@ type guess struct {
 }
 
 func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) (results []ledger.Result, wrote, ok bool, err error) {
-	if len(ops) > maxGuessed || len(n.lookups) > 0 || len(n.workspaces) != 1 || len(n.must) == 0 || !b.gate.open() {
+	if len(n.lookups) > 0 || len(n.workspaces) != 1 || len(n.must) == 0 || !b.gate.open() {
 		return nil, false, false, nil
 	}
 	g := &guess{Book: b, conn: conn, needs: n, workspace: n.workspaces[0]}
