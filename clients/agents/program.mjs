@@ -63,7 +63,7 @@ export const programs = [
     model: "gemini-2.5-flash",
     door: "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
     requests: 1,
-    attempts: { 402: 1 },
+    attempts: { 402: 1, 429: 1 },
   },
 ];
 

@@ -11,8 +11,8 @@ import (
 )
 
 // errorBody is Google's error (ERR-1): our code is the first detail's reason, its
-// figures are that detail's metadata, and a time to wait is a second detail as
-// Google's clients read it.
+// figures are that detail's metadata, and a time to wait, or that a day's quota is
+// gone, is a second detail as Google's clients read it.
 type errorBody struct {
 	Error struct {
 		Code    int      `json:"code"`
@@ -28,6 +28,13 @@ type detail struct {
 	Domain     string            `json:"domain,omitempty"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	RetryDelay string            `json:"retryDelay,omitempty"`
+	Violations []violation       `json:"violations,omitempty"`
+}
+
+type violation struct {
+	QuotaMetric string `json:"quotaMetric"`
+	QuotaID     string `json:"quotaId"`
+	Description string `json:"description"`
 }
 
 // Fault is wire.Door's.
@@ -54,11 +61,29 @@ func encodeFault(f *fault.Fault, requestID string) []byte {
 			Type: "type.googleapis.com/google.rpc.RetryInfo", RetryDelay: strconv.Itoa(f.RetryAfterSeconds) + "s",
 		})
 	}
+	if v, ok := daysQuota(f); ok {
+		b.Error.Details = append(b.Error.Details, detail{Type: "type.googleapis.com/google.rpc.QuotaFailure", Violations: []violation{v}})
+	}
 	text, err := json.Marshal(b)
 	if err != nil { // strings and numbers always marshal
 		return []byte(`{"error":{"code":500,"message":"internal error","status":"INTERNAL","details":[]}}`)
 	}
 	return text
+}
+
+// daysQuota says that a day's budget is spent as Google says it of its own daily
+// quotas: Google's programs read no x-should-retry and repeat any other 429 for
+// minutes (ERR-3). A RetryInfo would be slept out by some, for hours (ERR-2).
+func daysQuota(f *fault.Fault) (violation, bool) {
+	if f.Code != fault.BudgetExceeded || f.HTTPStatus() != http.StatusTooManyRequests || !f.NoRetry || f.Details == nil {
+		return violation{}, false
+	}
+	switch f.Details.Window {
+	case "day", "1d":
+		return violation{QuotaMetric: f.Details.Metric, QuotaID: "BudgetPerDay", Description: f.Message}, true
+	default:
+		return violation{}, false
+	}
 }
 
 // addFigures takes over what a refusal says of its limit, by the names that the

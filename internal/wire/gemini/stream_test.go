@@ -213,3 +213,35 @@ func FuzzDoors(f *testing.F) {
 	}
 	wiretest.Fuzz(f, []wire.Door{gemini.Generate{}, gemini.Generate{Stream: true}, gemini.CountTokens{}, gemini.Embed{}}, seeds)
 }
+
+// ERR-2, ERR-3: a day's budget that is spent is Google's own quota failure, which its
+// programs do not repeat; what is not spent, or said with 402, is none.
+func TestADaysBudgetThatIsSpentIsAQuotaFailure(t *testing.T) {
+	spent := func(code fault.Code, window string, change func(*fault.Fault)) *fault.Fault {
+		f := fault.New(code, "spent")
+		f.NoRetry, f.Details = true, &fault.Details{Metric: "spend", Window: window}
+		change(f)
+		return f
+	}
+	same := func(*fault.Fault) {}
+	const failure = `{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"spend","quotaId":"BudgetPerDay","description":"spent"}]}`
+	for _, c := range []struct {
+		name string
+		f    *fault.Fault
+		want bool
+	}{
+		{"a day", spent(fault.BudgetExceeded, "day", same), true},
+		{"24 hours", spent(fault.BudgetExceeded, "1d", same), true},
+		{"a month", spent(fault.BudgetExceeded, "month", same), false},
+		{"a minute's tokens", spent(fault.APIKeyTPMExceeded, "minute", same), false},
+		{"a cap, with 402", spent(fault.DayLimitReached, "day", same), false},
+		{"a budget with 402 (ERR-7)", spent(fault.BudgetExceeded, "day", func(f *fault.Fault) { f.Status = http.StatusPaymentRequired }), false},
+		{"held amounts", spent(fault.BudgetExceeded, "day", func(f *fault.Fault) { f.NoRetry = false }), false},
+		{"no limit named", spent(fault.BudgetExceeded, "day", func(f *fault.Fault) { f.Details = nil }), false},
+	} {
+		_, _, body := gemini.Generate{}.Fault(c.f, "")
+		if got := strings.Contains(string(body), failure); got != c.want {
+			t.Errorf("%s: %s", c.name, body)
+		}
+	}
+}
