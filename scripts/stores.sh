@@ -11,6 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 whole=${1:-}
+[[ $whole == whole ]] || . scripts/scratch.sh
 
 # Always on PostgreSQL, so in the stage `unit` already: by what they call.
 unit=$(awk '/^func Test/ {name = $2; sub(/\(.*/, "", name)} /^}/ {name = ""}
@@ -38,12 +39,12 @@ doors='^TestNoRouteToAProviderSkipsAnyCheck$'
 
 on=(env WEIR_TEST_STORE=postgres)
 status=0
-go test -timeout 10m ./internal/store/postgres/... || status=1
+go test -vet=off -timeout 10m ./internal/store/postgres/... || status=1
 if [[ $whole == whole ]]; then
-	"${on[@]}" go test -timeout 30m ./internal/app ./internal/admin || status=1
-	"${on[@]}" WEIR_TEST_REPLICAS=4 go test -timeout 30m -skip "$own|$unit" ./internal/app || status=1
+	"${on[@]}" go test -vet=off -timeout 30m ./internal/app ./internal/admin || status=1
+	"${on[@]}" WEIR_TEST_REPLICAS=4 go test -vet=off -timeout 30m -skip "$own|$unit" ./internal/app || status=1
 else
-	"${on[@]}" go test -timeout 10m -skip "$unit|$doors" ./internal/app ./internal/admin || status=1
-	"${on[@]}" WEIR_TEST_REPLICAS=4 go test -timeout 10m -run "$families" -skip "$own|$unit" ./internal/app || status=1
+	"${on[@]}" go test -vet=off -timeout 10m -skip "$unit|$doors" ./internal/app ./internal/admin || status=1
+	"${on[@]}" WEIR_TEST_REPLICAS=4 go test -vet=off -timeout 10m -run "$families" -skip "$own|$unit" ./internal/app || status=1
 fi
 exit "$status"
