@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
@@ -34,6 +35,8 @@ type Request struct {
 	// OutputCap bounds the output of each completion further; 0: not. It is what
 	// Plan.Shrunk said would fit (BUD-10).
 	OutputCap int64
+	// Held is which providers keep what the call names (DIS-8).
+	Held route.Holdings
 	// Tentative: the caller builds a refused admission again, smaller if Shrunk
 	// says so, and at last as it was.
 	Tentative bool
@@ -184,6 +187,9 @@ func (r *Request) resolve() (*Target, *fault.Fault) {
 	}
 	if door, speaks := r.Call.Door.Protocol(), t.Provider.Protocol; door != speaks {
 		return nil, r.refuseModel(fault.ModelNotFound, "model %q is not served at this door: its provider speaks the %s protocol, and this door the %s one", label(r.Call.Model), speaks, door)
+	}
+	if id, missing := r.missing(t.Provider); missing {
+		return nil, r.refuseState(id)
 	}
 	return t, nil
 }

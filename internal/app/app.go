@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/keeper"
 	"github.com/weirhq/weir/internal/observe"
 	"github.com/weirhq/weir/internal/rule"
 )
@@ -67,6 +68,7 @@ type Server struct {
 	core       *core
 	gateway    *gateway.Gateway
 	transports *gateway.Transports
+	keeper     *keeper.Keeper
 	log        *slog.Logger
 	adminToken string
 	collector  *collector
@@ -127,6 +129,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	var running context.Context
 	running, s.quit = context.WithCancel(context.WithoutCancel(ctx))
+	s.keeper.Start()
 	s.background.Go(func() { s.keep(running) })
 	s.background.Go(func() { s.retain(running) })
 	s.background.Go(func() { s.roll(running) })
@@ -153,12 +156,13 @@ func (s *Server) build() {
 	})
 	s.core.metrics = metrics
 	s.transports = gateway.NewTransports()
+	s.keeper = s.core.newKeeper()
 	doors := doors()
 	if wrap := s.options.hooks.chat; wrap != nil {
 		doors[0].Protocol = wrap(doors[0].Protocol)
 	}
 	s.gateway = gateway.New(gateway.Options{
-		Clock: s.core.clock, Directory: s.core.directory, Teller: s.core.teller, Upstream: s.transports,
+		Clock: s.core.clock, Directory: s.core.directory, Teller: s.core.teller, Upstream: s.transports, Keeper: s.keeper,
 		Observer: metrics, Log: s.log, Doors: doors, Process: s.core.process,
 		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
 		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.writeTimeout(),
@@ -295,6 +299,7 @@ func (s *Server) stop(ctx context.Context) error {
 	}
 	s.quit() // reservations of running requests were kept until here
 	failed = errors.Join(failed, s.core.stopTeller(ctx))
+	s.keeper.Stop()
 	s.background.Wait() // a post of its own could wait for the teller until now
 	s.transports.Close()
 	failed = errors.Join(failed, s.core.closeStore())

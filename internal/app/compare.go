@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/store"
 )
 
@@ -71,6 +72,7 @@ func (d *digest) all(books store.Reader, rest store.Rest) error {
 		{"credentials", func(to func(any) error) error { return rest.Credentials(put[store.Credential](to)) }},
 		{"values", func(to func(any) error) error { return rest.Meta(put[store.Meta](to)) }},
 		{"audit entries", func(to func(any) error) error { return rest.Audits(put[store.Audit](to)) }},
+		{"ids kept by providers", func(to func(any) error) error { return rest.AllKept(put[route.Kept](to)) }},
 		{"notices", func(to func(any) error) error { return rest.Outgoing(put[store.Outgoing](to)) }},
 		{"counters", func(to func(any) error) error {
 			return books.Counters(func(c ledger.Counter, s *ledger.State) error { return to([]any{c, s.Held, s.At, s.Encode()}) })

@@ -28,6 +28,7 @@ import (
 type records interface {
 	store.Verifiable
 	store.Retainable
+	store.Keeper
 }
 
 // book is an opened store: every role of it.

@@ -50,6 +50,7 @@ func newUsed(t *testing.T) *used {
 		w.must(w.stream(w.made.Secret, "m", ""), 200, "")
 		w.must(w.chat(replicaKey, "none"), 404, "model_not_found")
 	}
+	w.must(w.respond(replicaKey, "m", ""), 200, "")
 	if _, err := w.admin.KeyDelete(ctx, admin.KeyRequest{Key: w.gone.ID}); err != nil {
 		t.Fatal(err)
 	}

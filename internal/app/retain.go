@@ -60,7 +60,7 @@ func (c *core) prune(ctx context.Context, retention int64, rest time.Duration) e
 		if err != nil {
 			return err
 		}
-		c.retained.rows.Add(step.Calls + step.Events + step.Quarters + step.Rollups + step.Notices)
+		c.retained.rows.Add(step.Calls + step.Events + step.Quarters + step.Rollups + step.Notices + step.Kept)
 		if done {
 			c.retained.until.Store(cut.Calls)
 			return nil
@@ -85,5 +85,6 @@ func (c *core) cut(ctx context.Context, retention int64) (store.Cut, error) {
 	events := now - max(retention, leastEvents, longest)
 	return store.Cut{
 		Calls: now - retention, Notices: now - retention, Quarters: now - quartersWhole, Events: events - events%dayMicros,
+		Kept: now,
 	}, nil
 }

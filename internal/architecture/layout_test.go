@@ -42,6 +42,7 @@ var families = []struct {
 	{"teller", domain},
 	{"admit", domain},
 	{"directory", domain},
+	{"keeper", domain},
 
 	{"gateway", adapter},
 	{"wire", adapter},
@@ -68,6 +69,7 @@ var also = map[string][]string{
 	// Snapshots are made of the store's objects, administration writes them:
 	// the roles in store are their words; the drivers stay app's.
 	"directory": {"store"},
+	"keeper":    {"store"},
 	"admin":     {"store"},
 }
 

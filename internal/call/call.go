@@ -98,6 +98,8 @@ type Call struct {
 	// StateIDs are the ids in the body that point at state kept by a provider;
 	// each must be known to this workspace (DIS-8).
 	StateIDs []string
+	// Unstored: the request says that its answer is not stored.
+	Unstored bool
 }
 
 // Prompt measures what the model reads, for the estimate of EST-1.

@@ -109,6 +109,8 @@ type Observed struct {
 	// when it says nothing. A count of a smaller unit is written with Decimal.
 	// Whether it is usable and whether it counts is not the adapter's to judge.
 	Cost string
+	// Kept are what the provider keeps from now on, or has kept on (DIS-8).
+	Kept []Kept
 }
 
 // Mark adds m unless it is there already.

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
@@ -37,6 +38,7 @@ type exchange struct {
 	snapshot *admit.Snapshot
 	body     []byte
 	call     *call.Call
+	held     route.Holdings // what the call names of what providers keep
 	who      admit.Attribution
 	plan     *admit.Plan
 
@@ -149,12 +151,10 @@ func (x *exchange) decode() (f *fault.Fault) {
 	}); f != nil {
 		return f
 	}
-	if len(x.call.StateIDs) > 0 && !x.snapshot.SharesState(x.call.Model) {
-		// DIS-8: only what this workspace made through this gateway may be named,
-		// and nothing records that yet.
-		return fault.New(fault.NotFound, "the request names %q, state kept by a provider that was not made through this gateway; send its content instead", x.call.StateIDs[0])
+	if f = x.attribute(); f != nil {
+		return f
 	}
-	return x.attribute()
+	return x.look()
 }
 
 // attribute reads whom and what the request is for (KEY-7, RAT-7).
@@ -229,6 +229,7 @@ func (x *exchange) admit() bool {
 		x.plan = admit.Build(admit.Request{
 			ID: x.id, Key: x.key, Call: x.call, Snapshot: x.snapshot, Who: x.who,
 			Process: x.g.Process, ClientID: x.clientID, HoldMicros: x.g.HoldMicros, OutputCap: outputCap,
+			Held:      x.held,
 			Tentative: !final && try < decisionTries,
 		})
 		if !x.throttle() {
@@ -333,6 +334,7 @@ func (x *exchange) settle() {
 	if err := x.g.Teller.Post(x.charged.Op, nil); err != nil {
 		x.g.Log.Error("a settlement could not be queued; the sweep charges its worst case", "request_id", x.id.String(), "error", err)
 	}
+	x.keep()
 	x.g.Observer.Ended(x.reservation, &x.charged, time.Since(x.started))
 }
 

@@ -130,6 +130,7 @@ type Options struct {
 	Directory Directory
 	Teller    Teller
 	Upstream  Upstream
+	Keeper    Keeper
 	Observer  Observer
 	Log       *slog.Logger
 	// Doors are the governed endpoints. The first one's protocol is spoken where

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/tenant"
 )
 
@@ -201,6 +202,19 @@ type Secrets interface {
 	SetAdminTokenHash(ctx context.Context, hash [32]byte) error
 }
 
+// Keeper remembers what providers keep for workspaces (DIS-8).
+type Keeper interface {
+	// Keep adds to what is remembered, in one transaction, which is durable when it
+	// returns. What is there already stays until the later of both ends.
+	Keep(ctx context.Context, list []route.Kept) error
+	// Kept finds what a workspace has under some hashes, with every provider that
+	// keeps it, in any order. What has expired may still be found.
+	Kept(ctx context.Context, workspace string, hashes []route.KeptHash) ([]route.Kept, error)
+}
+
+// MaxKept bounds what one Keep takes and the hashes of one Kept.
+const MaxKept = 4096
+
 // OutcomeRunning is the outcome of a call whose reservation is open.
 const OutcomeRunning = "running"
 
@@ -342,11 +356,13 @@ type Cut struct {
 	Quarters int64
 	// Notices of before it, sent or not.
 	Notices int64
+	// Kept is what ends before it of what providers keep.
+	Kept int64
 }
 
 // Pruned is what one step did, in rows: those that are gone, and the Closings
 // that were written.
-type Pruned struct{ Calls, Events, Closings, Quarters, Rollups, Notices int64 }
+type Pruned struct{ Calls, Events, Closings, Quarters, Rollups, Notices, Kept int64 }
 
 // Retainable drops what need not be kept (RES-6).
 type Retainable interface {

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
 )
 
 var (
@@ -24,6 +25,15 @@ type Whole interface {
 // Rest walks what a store holds beside its books. Every walk stops at fn's first
 // error and returns it.
 type Rest interface {
+	Settings
+	Audits(fn func(*Audit) error) error
+	Outgoing(fn func(*Outgoing) error) error
+	// AllKept walks what providers keep for workspaces.
+	AllKept(fn func(*route.Kept) error) error
+}
+
+// Settings are configuration, and what is kept apart from it.
+type Settings interface {
 	// Configuration walks every object, keys and retired ones too.
 	Configuration(fn func(*Object) error) error
 	Generations(fn func(*Generation) error) error
@@ -32,8 +42,6 @@ type Rest interface {
 	// Meta walks the store's own secret, the admin token's hash, and the like, but
 	// not what is said of this one copy of it.
 	Meta(fn func(*Meta) error) error
-	Audits(fn func(*Audit) error) error
-	Outgoing(fn func(*Outgoing) error) error
 }
 
 // Generation is that of a workspace.

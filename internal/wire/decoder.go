@@ -316,6 +316,10 @@ func (d *Decoder) MetadataUser() {
 // State notes an id of something that the provider keeps (DIS-8): there is input
 // that the gateway does not see. An empty one points at nothing.
 func (d *Decoder) State(id string) {
+	if len(d.Call.StateIDs) >= call.MaxStateIDs {
+		d.Refuse("", "the request names more than %d things that a provider keeps", call.MaxStateIDs)
+		return
+	}
 	if id != "" {
 		d.Call.StateIDs = append(d.Call.StateIDs, id)
 		d.Call.Prompt.Unseen = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/shelf"
 )
@@ -34,6 +35,7 @@ type Book struct {
 	dropped     int64                   // calls that ended before it
 	whole       int64                   // what was admitted before it may be in rolled, not in events
 	rolled      []ledger.Rollup         // days of UTC
+	kept        map[keptKey]route.Kept
 	generations map[string]int64
 	config
 }
@@ -66,6 +68,7 @@ var (
 	_ store.Log        = (*Book)(nil)
 	_ store.Verifiable = (*Book)(nil)
 	_ store.Retainable = (*Book)(nil)
+	_ store.Keeper     = (*Book)(nil)
 )
 
 // New makes an empty book.
@@ -79,6 +82,7 @@ func New(o Options) *Book {
 		instant: instant, open: make(shelf.Open), counters: make(map[ledger.Counter]*ledger.State),
 		ended: make(map[callKey]ledger.Ending), calls: make(map[callKey]store.Call),
 		quarters: make(map[quarterKey]ledger.QuarterSum), closings: make(map[store.Closing]int64), generations: make(map[string]int64),
+		kept:   make(map[keptKey]route.Kept),
 		config: newConfig(o.Secret),
 	}
 }

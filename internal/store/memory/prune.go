@@ -23,6 +23,7 @@ func (b *Book) Prune(ctx context.Context, cut store.Cut, limit int) (step store.
 	case b.closeEvents(cut.Events, limit, &step):
 	case b.closeQuarters(cut.Quarters, limit, &step):
 	case b.dropNotices(cut.Notices, limit, &step):
+	case b.dropKept(cut.Kept, limit, &step):
 	default:
 		return step, true, nil
 	}

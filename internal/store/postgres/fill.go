@@ -29,7 +29,7 @@ const (
 // replicas says who uses it.
 var contents = []string{
 	"reservations", "counters", "meta", "generations", "objects", "key_secrets", "credentials",
-	"events", "calls", "key_quarters", "closings", "rollups", "outbox", "audit",
+	"events", "calls", "key_quarters", "closings", "rollups", "outbox", "audit", "kept",
 }
 
 const (

@@ -19,6 +19,7 @@ func (f *filling) all(books store.Reader, rest store.Rest) error {
 		func() error { return f.books(books) },
 		func() error { return f.rollups(books) },
 		func() error { return f.records(books, rest) },
+		func() error { return f.kept(rest) },
 	)
 }
 

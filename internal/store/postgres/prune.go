@@ -40,7 +40,7 @@ type pruning struct {
 
 // phases are taken one after the other.
 var phases = [...]func(*pruner) (more bool, err error){
-	(*pruner).calls, (*pruner).rollups, (*pruner).events, (*pruner).quarters, (*pruner).notices,
+	(*pruner).calls, (*pruner).rollups, (*pruner).events, (*pruner).quarters, (*pruner).notices, (*pruner).kept,
 }
 
 // Prune is store.Retainable's. A step sees one snapshot: where a batch has changed

@@ -46,6 +46,7 @@ type part struct {
 // phases are taken one after the other.
 var phases = [...]func(*Book, context.Context, *pruning, int) (part, error){
 	(*Book).oldCalls, (*Book).oldRollups, (*Book).oldEvents, (*Book).oldQuarters, (*Book).oldNotices,
+	(*Book).oldKept,
 }
 
 // Prune is store.Retainable's. A step reads beside the batches what it drops, and

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/ledger"
+	"github.com/weirhq/weir/internal/route"
 	"github.com/weirhq/weir/internal/store"
 	"github.com/weirhq/weir/internal/store/sqlite"
 	"github.com/weirhq/weir/internal/store/storetest"
@@ -34,7 +35,7 @@ const (
 	storesFolder = "testdata/stores"
 	// present is the newest migration; a new one that is released with it takes a
 	// new store.
-	present = "00003"
+	present = "00004"
 	day     = 24 * time.Hour
 )
 
@@ -148,6 +149,7 @@ func (s *sample) configuration() {
 		s.book.Change(s.t.Context(), storetest.Noon, edits),
 		s.book.Change(s.t.Context(), storetest.Noon+1, []store.Edit{rotated, retired}),
 		s.book.SetAdminTokenHash(s.t.Context(), [32]byte{3}),
+		s.book.Keep(s.t.Context(), []route.Kept{{Workspace: "acme", Provider: "prov_1", Kind: "response", Hash: route.HashKept("resp_1"), ExpiresAt: storetest.Noon}}),
 	); err != nil {
 		s.t.Fatal(err)
 	}

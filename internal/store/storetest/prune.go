@@ -54,7 +54,7 @@ func prune(ctx context.Context, s Store, cut store.Cut, limit int) (sum store.Pr
 			return sum, fmt.Errorf("after a step: %w", err)
 		}
 		sum.Calls, sum.Events, sum.Closings = sum.Calls+step.Calls, sum.Events+step.Events, sum.Closings+step.Closings
-		sum.Quarters, sum.Rollups, sum.Notices = sum.Quarters+step.Quarters, sum.Rollups+step.Rollups, sum.Notices+step.Notices
+		sum.Quarters, sum.Rollups, sum.Notices, sum.Kept = sum.Quarters+step.Quarters, sum.Rollups+step.Rollups, sum.Notices+step.Notices, sum.Kept+step.Kept
 		if done {
 			return sum, nil
 		}

@@ -18,6 +18,7 @@ import (
 type records interface {
 	store.Verifiable
 	store.Retainable
+	store.Keeper
 }
 
 // Store is every role at once.
@@ -143,15 +144,25 @@ func Run(t *testing.T, d Driver) {
 	run("ARequestIsClosedWholeOrNotAtAll", prunedWhole)
 	run("AZoneChangeRebuildsDaysBesideWholeDays", prunedRebuild)
 	run("VerifyPassesAfterEveryStep", pruneRandomly)
+	keeps(run, d)
+}
+
+// keeps is what holds for what a store keeps beside its books, and, if it outlives
+// a process, after that.
+func keeps(run func(string, func(*testing.T, Driver)), d Driver) {
+	run("WhatProvidersKeepIsItsWorkspacesAlone", keptApart)
+	run("WhatProvidersKeepIsFoundAtOnce", keptAtOnce)
+	run("WhatProvidersKeepIsForgotten", keptUntil)
 	if d.Keeps {
-		keeps(run, d.Shared)
+		outlives(run, d.Shared)
 	}
 }
 
-// keeps is what holds for stores that outlive a process.
-func keeps(run func(string, func(*testing.T, Driver)), shared bool) {
+// outlives is what holds for stores that outlive a process.
+func outlives(run func(string, func(*testing.T, Driver)), shared bool) {
 	run("ReopeningGivesTheSameState", reopen)
 	run("AClockFarBehindRefusesTheStart", clockBehind)
+	run("WhatProvidersKeepOutlivesTheProcess", keptThroughKills)
 	if shared {
 		run("AStartLeavesWhatIsOpen", startLeaves)
 		return

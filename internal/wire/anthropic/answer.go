@@ -30,6 +30,7 @@ type tally struct {
 	failed      bool
 	finished    bool
 	model       string
+	kept        []call.Kept
 }
 
 // message reads an answer, or the message that opens a stream, and returns its
@@ -45,6 +46,8 @@ func (t *tally) message(s *wire.Scanner, limit int64) (kind string) {
 			s.ArrayOrSkip(func() { t.block(s) })
 		case "usage":
 			t.report.read(s, limit)
+		case "container":
+			t.container(s)
 		case "error":
 			t.failed = s.Present() || t.failed
 		default:
@@ -71,6 +74,8 @@ func (t *tally) block(s *wire.Scanner) {
 				return
 			}
 			bytes += s.Text()
+		case "content":
+			t.files(s, maxResultDepth)
 		default:
 			s.Skip()
 		}
@@ -96,7 +101,7 @@ func (t *tally) wrote(bytes int64) {
 // observed judges the tally. A report of nothing at all beside output is no
 // report: the placeholder of a stream that was cut before its real figures.
 func (t *tally) observed() call.Observed {
-	o := call.Observed{OutputBytes: t.outputBytes, OutputSeen: t.output, ErrorSeen: t.failed, Finished: t.finished, Model: t.model}
+	o := call.Observed{OutputBytes: t.outputBytes, OutputSeen: t.output, ErrorSeen: t.failed, Finished: t.finished, Model: t.model, Kept: t.kept}
 	if !t.report.seen {
 		return o
 	}

@@ -74,6 +74,8 @@ func (s *stream) event(in *wire.Scanner) (kind string) {
 				switch string(key) {
 				case "text", "thinking", "partial_json":
 					s.tally.wrote(in.Text())
+				case "container":
+					s.tally.container(in)
 				default:
 					in.Skip()
 				}

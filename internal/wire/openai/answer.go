@@ -33,6 +33,7 @@ type tally struct {
 	finished    bool
 	cited       bool // a page of the web is named as a source
 	model, tier string
+	spoken      []call.Kept
 }
 
 func (t *tally) take(r *reading) {
@@ -42,6 +43,9 @@ func (t *tally) take(r *reading) {
 	t.failed = t.failed || r.failed
 	t.stopped = t.stopped || r.stopped
 	t.cited = t.cited || r.cited
+	for _, k := range r.spoken {
+		t.spoken = call.AppendKept(t.spoken, k.Kind, k.ID)
+	}
 	if len(r.model) > 0 && string(r.model) != t.model {
 		t.model = string(r.model)
 	}
@@ -55,7 +59,7 @@ func (t *tally) take(r *reading) {
 func (t *tally) observed() call.Observed {
 	o := call.Observed{
 		OutputBytes: t.outputBytes, OutputSeen: t.output, ErrorSeen: t.failed,
-		Finished: t.finished, Model: t.model,
+		Finished: t.finished, Model: t.model, Kept: t.spoken,
 	}
 	if !t.report.seen {
 		return o
@@ -84,6 +88,7 @@ func (t *tally) observed() call.Observed {
 // reading is what one JSON text, an answer or a chunk, holds.
 type reading struct {
 	model, tier []byte
+	spoken      []call.Kept
 	report      report // the usage so far, with this text's figures laid over it
 	choices     int
 	outputBytes int64
@@ -239,6 +244,8 @@ func (r *reading) function(s *wire.Scanner) {
 func (r *reading) audio(s *wire.Scanner) {
 	s.ObjectOrSkip(func(key []byte) {
 		switch string(key) {
+		case "id":
+			r.spoken = call.AppendKept(r.spoken, call.KeptAudio, string(s.StringOrSkip()))
 		case "transcript":
 			r.wrote(s.Text())
 		case "data":

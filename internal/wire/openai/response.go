@@ -17,6 +17,7 @@ type response struct {
 	id     string
 	status string
 	tools  call.ToolCalls // that the provider ran
+	kept   kept
 }
 
 // Whole is wire.Door's. One that breaks off, or is broken, shows the output up
@@ -41,6 +42,10 @@ func (r *response) observed() call.Observed {
 			o.Usage.Units.Tools.Set(call.WebSearch, searches)
 		}
 	}
+	switch r.status {
+	case "completed", "incomplete", "failed":
+		o.Kept = r.kept.list
+	}
 	return o
 }
 
@@ -48,10 +53,16 @@ func (r *response) observed() call.Observed {
 // stream have brought it by the time that the response repeats it.
 func (r *response) object(s *wire.Scanner, limit int64, output bool) {
 	var tools call.ToolCalls
+	r.kept = kept{}
 	s.Object(func(key []byte) {
 		switch string(key) {
 		case "id":
 			r.id = string(s.StringOrSkip())
+			r.kept.add(call.KeptResponse, r.id)
+		case "store":
+			r.kept.stored(s)
+		case "conversation":
+			r.kept.conversation(s)
 		case "status":
 			r.status = string(s.StringOrSkip())
 		case "model":
@@ -70,6 +81,7 @@ func (r *response) object(s *wire.Scanner, limit int64, output bool) {
 			s.Skip()
 		}
 	})
+	r.kept.settle()
 	if tools != (call.ToolCalls{}) {
 		r.tools = tools
 	}
@@ -84,12 +96,18 @@ func (r *response) item(s *wire.Scanner, output bool, tools *call.ToolCalls) {
 		switch string(key) {
 		case "type":
 			kind = string(s.StringOrSkip())
+		case "id":
+			r.kept.add(call.KeptItem, string(s.StringOrSkip()))
+		case "container_id":
+			r.kept.add(call.KeptContainer, string(s.StringOrSkip()))
 		case "content", "summary":
 			s.ArrayOrSkip(func() {
 				s.ObjectOrSkip(func(key []byte) {
 					switch string(key) {
 					case "text", "refusal", "transcript":
 						bytes += s.Text()
+					case "annotations":
+						s.ArrayOrSkip(func() { r.kept.annotation(s) })
 					default:
 						s.Skip()
 					}

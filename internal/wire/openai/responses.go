@@ -16,13 +16,13 @@ type Responses struct{}
 var responsesRules = wire.Rules{
 	Decides: []string{
 		"model", "input", "instructions", "tools", "text", "max_output_tokens", "max_tool_calls", "stream", "service_tier", "user", "metadata",
-		"previous_response_id", "conversation", "prompt", "background",
+		"previous_response_id", "conversation", "prompt", "background", "store",
 	},
 	Required: []string{"model"},
 	Refused:  wire.RefusedMembers(),
 	Unread: []string{
 		"context_management", "include", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier",
-		"store", "stream_options", "temperature", "tool_choice", "top_logprobs", "top_p", "truncation",
+		"stream_options", "temperature", "tool_choice", "top_logprobs", "top_p", "truncation",
 	},
 }
 
@@ -85,6 +85,8 @@ func (d responsesDecoder) decide(name string) {
 		d.State(d.StringMember(name))
 	case "conversation", "prompt":
 		d.named(name)
+	case "store":
+		d.Call.Unstored = !d.Boolean(name)
 	case "background":
 		if d.Boolean(name) {
 			d.Refuse(name, "background is not served: nobody would see here what such a request costs; leave it out")
