@@ -15,9 +15,10 @@ type simulatorCmd struct {
 }
 
 func (c *simulatorCmd) Help() string {
-	return `It speaks the OpenAI protocol, answers the same request with the same bytes and
-bills what it served at GET /bill. A model name scripts it:
-sim-gpt?latency=300ms&out=200, sim-gpt?status=503, sim-gpt?cut=after:3.`
+	return `It speaks the protocols of OpenAI, Anthropic and Gemini, answers the same request
+with the same bytes and bills what it served at GET /bill. A model name scripts it:
+sim-gpt?latency=300ms&out=200, sim-gpt?status=503, sim-gpt?cut=after:3,
+sim-gpt?in=100&cached=64&write1h=20&searches=2, sim-gpt?dialect=xai&reasoning=90.`
 }
 
 func (c *simulatorCmd) Run(s *session) error {

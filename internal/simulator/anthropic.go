@@ -56,12 +56,19 @@ func (anthropicSpeech) appendUsage(dst []byte, p *plan, output int64, input bool
 	dst = append(dst, `,"usage":{`...)
 	if input && p.usage != UsagePartial {
 		dst = append(dst, `"input_tokens":`...)
-		dst = p.appendNumber(dst, p.input-p.cached)
-		dst = append(dst, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)
-		dst = strconv.AppendInt(dst, p.cached, 10)
+		dst = p.appendNumber(dst, p.input-p.parts.Cached-p.parts.CacheWrite5m-p.parts.CacheWrite1h)
+		dst = append(dst, `,"cache_creation_input_tokens":`...)
+		dst = strconv.AppendInt(dst, p.parts.CacheWrite5m+p.parts.CacheWrite1h, 10)
+		dst = append(dst, `,"cache_read_input_tokens":`...)
+		dst = strconv.AppendInt(dst, p.parts.Cached, 10)
+		five := p.parts.CacheWrite5m
 		if p.usage == UsageInconsistent {
-			dst = append(dst, `,"cache_creation":{"ephemeral_5m_input_tokens":7,"ephemeral_1h_input_tokens":0}`...)
+			five += 7
 		}
+		dst = append(dst, `,"cache_creation":{"ephemeral_5m_input_tokens":`...)
+		dst = strconv.AppendInt(dst, five, 10)
+		dst = append(dst, `,"ephemeral_1h_input_tokens":`...)
+		dst = append(strconv.AppendInt(dst, p.parts.CacheWrite1h, 10), '}')
 		dst = append(dst, ',')
 	}
 	dst = append(dst, `"output_tokens":`...)
@@ -69,6 +76,10 @@ func (anthropicSpeech) appendUsage(dst []byte, p *plan, output int64, input bool
 	if p.reasoning > 0 {
 		dst = append(dst, `,"output_tokens_details":{"thinking_tokens":`...)
 		dst = append(strconv.AppendInt(dst, min(p.reasoning, output), 10), '}')
+	}
+	if p.parts.Searches > 0 && output == p.output {
+		dst = append(dst, `,"server_tool_use":{"web_search_requests":`...)
+		dst = append(strconv.AppendInt(dst, p.parts.Searches, 10), '}')
 	}
 	if p.tier != "" {
 		dst = append(dst, `,"service_tier":"`...)
@@ -82,7 +93,11 @@ func (s anthropicSpeech) opening(x *exchange) bool {
 	return x.chunk("message_start", func(dst []byte) []byte {
 		dst = append(dst, `{"type":"message_start","message":`...)
 		dst = append(s.head(dst, &x.plan), `],"stop_reason":null,"stop_sequence":null`...)
-		return append(s.appendUsage(dst, &x.plan, min(1, x.plan.output), true), "}}"...)
+		placeholder := min(1, x.plan.output)
+		if x.plan.usage == UsageShrink {
+			placeholder = x.plan.output + shrinks
+		}
+		return append(s.appendUsage(dst, &x.plan, placeholder, true), "}}"...)
 	}) && x.chunk("content_block_start", func(dst []byte) []byte {
 		return append(dst, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`...)
 	})
@@ -101,6 +116,10 @@ func (anthropicSpeech) finish(x *exchange) bool {
 }
 
 func (s anthropicSpeech) usage(x *exchange) bool {
+	return s.delta(x) && (x.plan.usage != UsageTwice || s.delta(x))
+}
+
+func (s anthropicSpeech) delta(x *exchange) bool {
 	return x.chunk("message_delta", func(dst []byte) []byte {
 		dst = append(dst, `{"type":"message_delta","delta":{"stop_reason":"`...)
 		dst = append(dst, stopReason(&x.plan)...)

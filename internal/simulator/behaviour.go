@@ -26,19 +26,28 @@ const (
 // Behaviour says what a request meets. Its zero value is a prompt, complete and
 // truthful answer. The package comment describes each field under its setting.
 type Behaviour struct {
-	Input       Count // in
-	Output      Count // out, of each choice
-	TextBytes   Count // bytes, of each choice
-	Cached      int64 // cached
-	Reasoning   int64 // reasoning, of each choice
-	ChunkTokens int64 // chunk; 0 is 4
+	Input     Count // in
+	Output    Count // out, of each choice
+	TextBytes Count // bytes, of each choice
+	Cached    int64 // cached
+	// Further parts of the input and output, and searches beside them.
+	CacheWrite5m int64 // write5m
+	CacheWrite1h int64 // write1h
+	ToolInput    int64 // toolin
+	AudioInput   int64 // audioin
+	AudioOutput  int64 // audioout, of each choice
+	ImageOutput  int64 // imageout, of each choice
+	Searches     int64 // searches
+	Reasoning    int64 // reasoning, of each choice
+	ChunkTokens  int64 // chunk; 0 is 4
 
 	Latency time.Duration
 	Gap     time.Duration
 
 	Usage       UsageMode
-	ServiceTier string // tier
-	AnswerModel string // as
+	Dialect     Dialect // dialect
+	ServiceTier string  // tier
+	AnswerModel string  // as
 
 	Status            int // 0 answers
 	RetryAfterSeconds int64
@@ -98,6 +107,9 @@ const (
 	UsageOverflow     UsageMode = "overflow" // above an int64
 	UsageString       UsageMode = "string"   // right, but quoted
 	UsageFraction     UsageMode = "fraction" // half a token too much
+	UsageShrink       UsageMode = "shrink"   // a thousand too many, until the last report is right
+	UsageTwice        UsageMode = "twice"    // the last report is sent twice
+	UsageSpread       UsageMode = "spread"   // each event of a stream has some of the figures
 )
 
 // Field is a field of the request that a provider may not know.
@@ -182,6 +194,13 @@ func (b *Behaviour) check() error {
 		{"bytes", b.TextBytes.n, maxText},
 		{"cached", b.Cached, maxTokens},
 		{"reasoning", b.Reasoning, maxTokens},
+		{"write5m", b.CacheWrite5m, maxTokens},
+		{"write1h", b.CacheWrite1h, maxTokens},
+		{"toolin", b.ToolInput, maxTokens},
+		{"audioin", b.AudioInput, maxTokens},
+		{"audioout", b.AudioOutput, maxTokens},
+		{"imageout", b.ImageOutput, maxTokens},
+		{"searches", b.Searches, maxPieces},
 		{"chunk", b.ChunkTokens, maxTokens},
 		{"latency", int64(b.Latency), int64(maxLatency)},
 		{"gap", int64(b.Gap), int64(maxLatency)},
@@ -205,7 +224,7 @@ func (b *Behaviour) check() error {
 func (b *Behaviour) checkWords() error {
 	switch b.Usage {
 	case UsageAsked, UsageAlways, UsageNone, UsageNull, UsageEach, UsageFinish, UsagePartial, UsageInconsistent,
-		UsageZero, UsageNegative, UsageHuge, UsageOverflow, UsageString, UsageFraction:
+		UsageZero, UsageNegative, UsageHuge, UsageOverflow, UsageString, UsageFraction, UsageShrink, UsageTwice, UsageSpread:
 	default:
 		return fmt.Errorf("%w: unknown usage mode", errScript)
 	}
@@ -213,6 +232,9 @@ func (b *Behaviour) checkWords() error {
 	case "", FieldStreamOptions, FieldMaxTokens, FieldMaxCompletionTokens:
 	default:
 		return fmt.Errorf("%w: refuse names no field that can be refused", errScript)
+	}
+	if !b.Dialect.valid() {
+		return fmt.Errorf("%w: unknown dialect", errScript)
 	}
 	if b.ServiceTier != "" && !validName(b.ServiceTier) || b.AnswerModel != "" && !validName(b.AnswerModel) {
 		return fmt.Errorf("%w: tier or as is not a name", errScript)

@@ -40,6 +40,7 @@ type Totals struct {
 	Held               int64 `json:"held"` // waiting at a gate
 	OpenConnections    int64 `json:"open_connections"`
 	MaxOpenConnections int64 `json:"max_open_connections"`
+	Parts
 
 	handlers int64
 }
@@ -56,6 +57,7 @@ type Line struct {
 	Errors   int64  `json:"errors"` // answered with an error status
 	Broken   int64  `json:"broken"` // broken off by the simulator
 	Gone     int64  `json:"gone"`
+	Parts
 }
 
 // Outcome is how a request ended.
@@ -71,18 +73,19 @@ const (
 
 // Entry is one ended request. Instants are Unix microseconds.
 type Entry struct {
-	Number        int64   `json:"number"` // counts from 1; the answer's X-Request-Id is sim-NUMBER
-	Account       string  `json:"account"`
-	Model         string  `json:"model"`
-	Agent         string  `json:"agent,omitempty"` // User-Agent, which gateways hand on: a client finds its request by it
-	Stream        bool    `json:"stream"`
-	Outcome       Outcome `json:"outcome"`
-	Status        int     `json:"status"` // 0 when no headers were sent
-	Input         int64   `json:"input_tokens"`
-	Output        int64   `json:"output_tokens"`
-	ArrivedMicros int64   `json:"arrived_micros"`
-	GoneMicros    int64   `json:"gone_micros,omitempty"` // when the client was seen to have left, 0 if never
-	EndedMicros   int64   `json:"ended_micros"`
+	Number  int64   `json:"number"` // counts from 1; the answer's X-Request-Id is sim-NUMBER
+	Account string  `json:"account"`
+	Model   string  `json:"model"`
+	Agent   string  `json:"agent,omitempty"` // User-Agent, which gateways hand on: a client finds its request by it
+	Stream  bool    `json:"stream"`
+	Outcome Outcome `json:"outcome"`
+	Status  int     `json:"status"` // 0 when no headers were sent
+	Input   int64   `json:"input_tokens"`
+	Output  int64   `json:"output_tokens"`
+	Parts
+	ArrivedMicros int64 `json:"arrived_micros"`
+	GoneMicros    int64 `json:"gone_micros,omitempty"` // when the client was seen to have left, 0 if never
+	EndedMicros   int64 `json:"ended_micros"`
 }
 
 // SawCloseAfter is how long after closedMicros, the instant at which the client
@@ -198,7 +201,7 @@ func (m *meter) leave(t *ticket) {
 }
 
 // end books the request; only the first end counts.
-func (m *meter) end(t *ticket, o Outcome, status int, input, output int64) {
+func (m *meter) end(t *ticket, o Outcome, status int, input, output int64, parts Parts) {
 	at := m.now()
 	defer m.lock()()
 	if t.ended {
@@ -208,9 +211,11 @@ func (m *meter) end(t *ticket, o Outcome, status int, input, output int64) {
 	m.totals.InFlight--
 	m.totals.Input += input
 	m.totals.Output += output
+	m.totals.add(parts)
 	l := m.line(t.key)
 	l.Input += input
 	l.Output += output
+	l.add(parts)
 	if input+output > 0 {
 		l.Billed++
 	}
@@ -224,7 +229,7 @@ func (m *meter) end(t *ticket, o Outcome, status int, input, output int64) {
 	case Served:
 	}
 	t.entry.Outcome, t.entry.Status, t.entry.EndedMicros = o, status, at
-	t.entry.Input, t.entry.Output = input, output
+	t.entry.Input, t.entry.Output, t.entry.Parts = input, output, parts
 	m.keep(t.entry)
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulator is a simulated provider: it speaks the OpenAI wire protocol
-// (POST /v1/chat/completions whole and streamed, GET /v1/models), answers the
-// same request with the same bytes, misbehaves exactly as it is told to, and
+// Package simulator is a simulated provider: it speaks the wire protocols of OpenAI
+// (chat, responses, completions and the doors beside them), Anthropic (messages) and
+// Gemini (generateContent), whole and streamed, answers the same request with the
+// same bytes, misbehaves exactly as it is told to, and
 // keeps a bill of the tokens it served, so that a ledger can be compared with
 // it. It knows no prices and no limits.
 //
@@ -23,12 +24,20 @@
 //	in=N           prompt tokens; else ceil(bytes of message text / 4)
 //	out=N          output tokens of each choice; else 16 to 48, by the text
 //	cached=N       of the prompt tokens, read from a cache
+//	write5m=N      of the prompt tokens, written to a cache for five minutes
+//	write1h=N      and for an hour; OpenAI's protocol does not tell them apart
+//	toolin=N       of the prompt tokens, read by Gemini's own tools
+//	audioin=N      of the prompt tokens, heard; not by Anthropic's
 //	reasoning=N    of the output tokens, not visible as text
+//	audioout=N     of the output tokens of a whole answer, spoken
+//	imageout=N     of the output tokens of a whole answer, painted
+//	searches=N     searches of the web, at most one of Gemini's
 //	bytes=N        bytes of text of each choice; else 4 a visible token
 //	chunk=N        visible tokens in one content event; else 4
 //	latency=D      time before the headers
 //	gap=D          time between two writes of a stream
 //	usage=MODE     how usage is reported, see [UsageMode]
+//	dialect=NAME   a server's way with chat completions, see [Dialect]
 //	status=N       answer with this error status, 400 to 599
 //	retry=N        its Retry-After, in seconds
 //	refuse=FIELD   400 that names FIELD when the body has it: stream_options,
@@ -65,7 +74,8 @@
 // these exceptions: errors, answers of broken JSON and answers broken before any
 // output are free (usage=always bills an error in full); a whole answer is
 // produced in one piece as soon as the request is accepted, so a client that
-// goes away before a whole answer is billed for it. What is reported
+// goes away before a whole answer is billed for it. The bill names each part that
+// has a price of its own. What is reported
 // as usage never changes what is billed. Everything is booked, and the request
 // is out of flight, before the last byte of its answer is written.
 package simulator

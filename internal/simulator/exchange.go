@@ -84,7 +84,7 @@ func (x *exchange) end(o Outcome) {
 	case x.fail != nil:
 		output = x.plan.choices * x.plan.output
 	}
-	x.s.meter.end(x.ticket, o, x.status, input, output)
+	x.s.meter.end(x.ticket, o, x.status, input, output, x.plan.billed(input, output == x.plan.choices*x.plan.output))
 }
 
 // reach comes to a point of the answer: waits at its gates, or breaks off there.

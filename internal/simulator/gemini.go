@@ -52,6 +52,9 @@ func (geminiSpeech) candidate(dst []byte, p *plan, choice, from, to int64, finis
 	if finish != "" {
 		dst = append(dst, `,"finishReason":"`...)
 		dst = append(append(dst, finishReason(p)...), '"')
+		if p.parts.Searches > 0 {
+			dst = append(dst, `,"groundingMetadata":{"webSearchQueries":["weir"],"groundingChunks":[{"web":{"uri":"https://example.com"}}]}`...)
+		}
 	}
 	return append(dst, '}')
 }
@@ -75,47 +78,73 @@ func (s geminiSpeech) whole(dst []byte, p *plan) (answer []byte, firstText, usag
 	}
 	dst = append(dst, ']')
 	usageAt = len(dst) - base
+	p.whole = true
 	return s.tail(dst, p, p.choices*p.output), firstText, usageAt
 }
 
 // tail appends the usage and what ends every chunk.
-func (geminiSpeech) tail(dst []byte, p *plan, output int64) []byte {
+func (s geminiSpeech) tail(dst []byte, p *plan, output int64) []byte {
 	switch p.usage {
 	case UsageNone:
 	case UsageNull:
 		dst = append(dst, `,"usageMetadata":null`...)
 	default:
-		thoughts := min(p.reasoning*p.choices, output)
-		total := p.input + output
-		if p.usage == UsageInconsistent {
-			total += 7
-		}
-		dst = append(dst, `,"usageMetadata":{`...)
-		if p.usage != UsagePartial {
-			dst = append(dst, `"promptTokenCount":`...)
-			dst = append(p.appendNumber(dst, p.input), ',')
-		}
-		dst = append(dst, `"candidatesTokenCount":`...)
-		dst = p.appendNumber(dst, output-thoughts)
-		dst = append(dst, `,"thoughtsTokenCount":`...)
-		dst = strconv.AppendInt(dst, thoughts, 10)
-		dst = append(dst, `,"cachedContentTokenCount":`...)
-		dst = strconv.AppendInt(dst, p.cached, 10)
-		if p.usage != UsagePartial {
-			dst = append(dst, `,"totalTokenCount":`...)
-			dst = p.appendNumber(dst, total)
-		}
-		if p.tier != "" {
-			dst = append(dst, `,"serviceTier":"`...)
-			dst = append(append(dst, p.tier...), '"')
-		}
-		dst = append(dst, '}')
+		dst = append(s.report(append(dst, `,"usageMetadata":{`...), p, output), '}')
 	}
 	dst = append(dst, `,"modelVersion":"`...)
 	dst = append(dst, p.model...)
 	dst = append(dst, `","responseId":"sim-`...)
 	dst = strconv.AppendUint(dst, p.id|1<<63, 16)
 	return append(dst, `"}`...)
+}
+
+// report appends the figures. Spread, the chunks before the last have the prompt's
+// alone, and the last the answer's.
+func (geminiSpeech) report(dst []byte, p *plan, output int64) []byte {
+	last := output == p.choices*p.output
+	prompt := p.usage != UsagePartial && (p.usage != UsageSpread || !last || p.whole)
+	if p.usage == UsageShrink && !last {
+		output += shrinks
+	}
+	thoughts := min(p.reasoning*p.choices, output)
+	if prompt {
+		dst = append(dst, `"promptTokenCount":`...)
+		dst = append(p.appendNumber(dst, p.input-p.tool), `,"cachedContentTokenCount":`...)
+		dst = append(strconv.AppendInt(dst, p.parts.Cached, 10), ',')
+		if p.tool > 0 {
+			dst = append(dst, `"toolUsePromptTokenCount":`...)
+			dst = append(strconv.AppendInt(dst, p.tool, 10), ',')
+		}
+		if p.parts.AudioInput > 0 {
+			dst = append(dst, `"promptTokensDetails":[{"modality":"AUDIO","tokenCount":`...)
+			dst = append(strconv.AppendInt(dst, p.parts.AudioInput, 10), `}],`...)
+		}
+	}
+	if p.usage != UsageSpread || last {
+		dst = append(dst, `"candidatesTokenCount":`...)
+		dst = p.appendNumber(dst, output-thoughts)
+		dst = append(dst, `,"thoughtsTokenCount":`...)
+		dst = append(strconv.AppendInt(dst, thoughts, 10), ',')
+		if last && p.parts.AudioOutput+p.parts.ImageOutput > 0 {
+			dst = append(dst, `"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":`...)
+			dst = strconv.AppendInt(dst, p.parts.AudioOutput*p.choices, 10)
+			dst = append(dst, `},{"modality":"IMAGE","tokenCount":`...)
+			dst = append(strconv.AppendInt(dst, p.parts.ImageOutput*p.choices, 10), `}],`...)
+		}
+	}
+	if p.usage != UsagePartial && p.usage != UsageSpread {
+		total := p.input + output
+		if p.usage == UsageInconsistent {
+			total += 7
+		}
+		dst = append(dst, `"totalTokenCount":`...)
+		dst = append(p.appendNumber(dst, total), ',')
+	}
+	if p.tier != "" {
+		dst = append(dst, `"serviceTier":"`...)
+		dst = append(append(dst, p.tier...), `",`...)
+	}
+	return dst[:len(dst)-1]
 }
 
 func (geminiSpeech) opening(*exchange) bool { return true }
@@ -130,6 +159,10 @@ func (geminiSpeech) finish(*exchange) bool { return true }
 
 // usage is the last chunk, with every candidate's end.
 func (s geminiSpeech) usage(x *exchange) bool {
+	return s.last(x) && (x.plan.usage != UsageTwice || s.last(x))
+}
+
+func (s geminiSpeech) last(x *exchange) bool {
 	return x.chunk("", func(dst []byte) []byte {
 		dst = append(dst, `{"candidates":[`...)
 		for choice := range x.plan.choices {

@@ -15,7 +15,9 @@ type plan struct {
 	usage     UsageMode
 	choices   int64
 	input     int64
-	cached    int64
+	parts     Parts
+	tool      int64 // of the input, read by the provider's own tools
+	dialect   Dialect
 	output    int64 // of each choice, reasoning included
 	reasoning int64
 	visible   int64 // output without reasoning
@@ -26,6 +28,8 @@ type plan struct {
 	usageField bool
 	// textual: choices have a text, as those of /v1/completions.
 	textual bool
+	// whole: it is no stream.
+	whole bool
 }
 
 func makePlan(q *Request, b *Behaviour) (plan, error) {
@@ -44,8 +48,10 @@ func makePlan(q *Request, b *Behaviour) (plan, error) {
 	if q.OutputBound >= 0 && p.output > q.OutputBound && !b.Unbounded {
 		p.output, p.finish = q.OutputBound, "length"
 	}
-	p.cached = min(b.Cached, p.input)
-	p.reasoning = min(b.Reasoning, p.output)
+	if p.reasoning = min(b.Reasoning, p.output); q.Path == chatPath {
+		p.dialect, p.usage = b.Dialect, b.Dialect.usage(b.Usage)
+	}
+	p.share(q, b)
 	p.visible = p.output - p.reasoning
 	if p.visible > 0 {
 		p.text = b.TextBytes.or(bytesAToken * p.visible)
@@ -167,30 +173,6 @@ func (p *plan) appendNumber(dst []byte, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// appendUsage reports output tokens, as truthfully as the mode wants.
-func (p *plan) appendUsage(dst []byte, output int64) []byte {
-	number := func(n int64) []byte { return p.appendNumber(dst, n) }
-	if p.usage == UsagePartial {
-		dst = append(dst, `{"completion_tokens":`...)
-		return append(number(output), '}')
-	}
-	total := p.input + output
-	if p.usage == UsageInconsistent {
-		total += 7
-	}
-	dst = append(dst, `{"prompt_tokens":`...)
-	dst = number(p.input)
-	dst = append(dst, `,"completion_tokens":`...)
-	dst = number(output)
-	dst = append(dst, `,"total_tokens":`...)
-	dst = number(total)
-	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
-	dst = strconv.AppendInt(dst, p.cached, 10)
-	dst = append(dst, `,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":`...)
-	dst = strconv.AppendInt(dst, min(p.reasoning*p.choices, output), 10)
-	return append(dst, `,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
-}
-
 // appendChunk appends the data of one event of a choice: a delta and a finish
 // reason, null when it is empty. usage is the output to report, or negative.
 func (p *plan) appendChunk(dst []byte, choice int64, delta func([]byte) []byte, finish string, usage int64) []byte {
@@ -214,11 +196,22 @@ func (p *plan) appendChunk(dst []byte, choice int64, delta func([]byte) []byte, 
 		dst = append(dst, finish...)
 		dst = append(dst, `"}]`...)
 	}
+	if p.dialect == Groq && finish != "" && choice == p.choices-1 && p.usage != UsageNone {
+		dst = append(dst, `,"x_groq":{"id":"req_sim","usage":`...)
+		dst = append(p.appendUsage(dst, p.choices*p.output), '}')
+	}
 	switch {
+	case usage >= 0 && p.usage == UsageSpread:
+		of := promptPiece
+		if finish != "" {
+			of = completionPiece
+		}
+		dst = append(dst, `,"usage":`...)
+		dst = p.appendPiece(dst, usage, of)
 	case usage >= 0:
 		dst = append(dst, `,"usage":`...)
 		dst = p.appendUsage(dst, usage)
-	case p.usage == UsageNull || p.usageField && p.usage != UsageNone && p.usage != UsageFinish:
+	case p.usage == UsageNull || p.usageField && p.usage != UsageNone && p.usage != UsageFinish && p.usage != UsageSpread:
 		dst = append(dst, `,"usage":null`...)
 	}
 	return append(dst, '}')
@@ -226,20 +219,30 @@ func (p *plan) appendChunk(dst []byte, choice int64, delta func([]byte) []byte, 
 
 func (p *plan) appendUsageChunk(dst []byte) []byte {
 	dst = p.appendHead(dst, "chat.completion.chunk")
-	dst = append(dst, `,"choices":[],"usage":`...)
-	if p.usage == UsageNull {
-		return append(dst, "null}"...)
+	if p.dialect == OpenRouter {
+		dst = append(dst, `,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":`...)
+	} else {
+		dst = append(dst, `,"choices":[],"usage":`...)
 	}
-	dst = p.appendUsage(dst, p.choices*p.output)
+	switch p.usage {
+	case UsageNull:
+		return append(dst, "null}"...)
+	case UsageSpread:
+		dst = p.appendPiece(dst, p.choices*p.output, totalPiece)
+	default:
+		dst = p.appendUsage(dst, p.choices*p.output)
+	}
 	return append(dst, '}')
 }
 
 // hasUsageChunk reports whether the stream ends with a chunk of its own for usage.
 func (p *plan) hasUsageChunk() bool {
 	switch p.usage {
-	case UsageAlways:
+	case UsageAlways, UsageSpread, UsageTwice:
 		return true
-	case UsageNone, UsageEach, UsageFinish:
+	case UsageEach:
+		return p.dialect == VLLM && p.usageField
+	case UsageNone, UsageFinish, UsageShrink:
 		return false
 	default:
 		return p.usageField

@@ -50,7 +50,7 @@ func (s responsesSpeech) whole(dst []byte, p *plan) (answer []byte, firstText, u
 	base := len(dst)
 	dst = s.head(dst, p, s.status(p))
 	firstText = len(s.item(dst, 0)) - base - len(`"}]}`)
-	dst = append(s.item(dst, p.text), ']')
+	dst = append(s.searched(s.item(dst, p.text), p), ']')
 	usageAt = len(dst) - base
 	return append(s.appendUsage(dst, p, p.output), '}'), firstText, usageAt
 }
@@ -73,7 +73,11 @@ func (responsesSpeech) appendUsage(dst []byte, p *plan, output int64) []byte {
 	dst = append(dst, `,"usage":{"input_tokens":`...)
 	dst = p.appendNumber(dst, p.input)
 	dst = append(dst, `,"input_tokens_details":{"cached_tokens":`...)
-	dst = strconv.AppendInt(dst, p.cached, 10)
+	dst = strconv.AppendInt(dst, p.parts.Cached, 10)
+	if p.parts.CacheWrite5m > 0 {
+		dst = append(dst, `,"cache_write_tokens":`...)
+		dst = strconv.AppendInt(dst, p.parts.CacheWrite5m, 10)
+	}
 	dst = append(dst, `},"output_tokens":`...)
 	dst = p.appendNumber(dst, output)
 	dst = append(dst, `,"output_tokens_details":{"reasoning_tokens":`...)
@@ -100,7 +104,11 @@ func (x *exchange) numbered(dst []byte, name string) []byte {
 func (s responsesSpeech) opening(x *exchange) bool {
 	for _, name := range []string{"response.created", "response.in_progress"} {
 		if !s.event(x, name, func(dst []byte) []byte {
-			return append(s.head(append(dst, `,"response":`...), &x.plan, "in_progress"), `],"usage":null}}`...)
+			dst = append(s.head(append(dst, `,"response":`...), &x.plan, "in_progress"), ']')
+			if x.plan.usage == UsageShrink {
+				return append(s.appendUsage(dst, &x.plan, x.plan.output+shrinks), "}}"...)
+			}
+			return append(dst, `,"usage":null}}`...)
 		}) {
 			return false
 		}
@@ -132,12 +140,27 @@ func (s responsesSpeech) finish(x *exchange) bool {
 func (responsesSpeech) usage(*exchange) bool { return true }
 
 func (s responsesSpeech) done(x *exchange) {
-	name := "response." + s.status(&x.plan)
-	x.append(name, func(dst []byte) []byte {
-		dst = s.head(append(x.numbered(dst, name), `,"response":`...), &x.plan, s.status(&x.plan))
-		dst = append(s.item(dst, x.plan.text), ']')
-		return append(s.appendUsage(dst, &x.plan, x.plan.output), "}}"...)
-	})
+	name, times := "response."+s.status(&x.plan), 1
+	if x.plan.usage == UsageTwice {
+		times = 2
+	}
+	for range times {
+		x.append(name, func(dst []byte) []byte {
+			dst = s.head(append(x.numbered(dst, name), `,"response":`...), &x.plan, s.status(&x.plan))
+			dst = append(s.searched(s.item(dst, x.plan.text), &x.plan), ']')
+			return append(s.appendUsage(dst, &x.plan, x.plan.output), "}}"...)
+		})
+	}
+}
+
+// searched appends the searches to the output.
+func (responsesSpeech) searched(dst []byte, p *plan) []byte {
+	for n := range p.parts.Searches {
+		dst = append(dst, `,{"id":"ws_`...)
+		dst = strconv.AppendInt(dst, n, 10)
+		dst = append(dst, `","type":"web_search_call","status":"completed","action":{"type":"search","query":"weir"}}`...)
+	}
+	return dst
 }
 
 func (responsesSpeech) failure(dst []byte, r *refusal, p *plan, usage bool) []byte {

@@ -73,10 +73,6 @@ func (b *Behaviour) set(key, value string) (err error) {
 		b.Output, err = parseCount(key, value)
 	case "bytes":
 		b.TextBytes, err = parseCount(key, value)
-	case "cached":
-		b.Cached, err = parseWhole(key, value)
-	case "reasoning":
-		b.Reasoning, err = parseWhole(key, value)
 	case "chunk":
 		b.ChunkTokens, err = parsePositive(key, value)
 	case "latency":
@@ -94,9 +90,35 @@ func (b *Behaviour) set(key, value string) (err error) {
 	case "join":
 		b.Join, err = parsePositive(key, value)
 	default:
+		for _, part := range b.counts() {
+			if part.key == key {
+				*part.n, err = parseWhole(key, value)
+				return err
+			}
+		}
 		return b.setWord(key, value)
 	}
 	return err
+}
+
+// counted is a part of the usage, by its setting.
+type counted struct {
+	key string
+	n   *int64
+}
+
+func (b *Behaviour) counts() []counted {
+	return []counted{
+		{"cached", &b.Cached},
+		{"reasoning", &b.Reasoning},
+		{"write5m", &b.CacheWrite5m},
+		{"write1h", &b.CacheWrite1h},
+		{"toolin", &b.ToolInput},
+		{"audioin", &b.AudioInput},
+		{"audioout", &b.AudioOutput},
+		{"imageout", &b.ImageOutput},
+		{"searches", &b.Searches},
+	}
 }
 
 func (b *Behaviour) setWord(key, value string) (err error) {
@@ -106,6 +128,8 @@ func (b *Behaviour) setWord(key, value string) (err error) {
 	switch key {
 	case "usage":
 		b.Usage = UsageMode(value)
+	case "dialect":
+		b.Dialect = Dialect(value)
 	case "refuse":
 		b.Refuse = Field(value)
 	case "tier":
@@ -215,12 +239,14 @@ func (b Behaviour) Model(name string) string {
 	w.count("in", b.Input)
 	w.count("out", b.Output)
 	w.count("bytes", b.TextBytes)
-	w.number("cached", b.Cached)
-	w.number("reasoning", b.Reasoning)
+	for _, part := range b.counts() {
+		w.number(part.key, *part.n)
+	}
 	w.number("chunk", b.ChunkTokens)
 	w.duration("latency", b.Latency)
 	w.duration("gap", b.Gap)
 	w.word("usage", string(b.Usage))
+	w.word("dialect", string(b.Dialect))
 	w.number("status", int64(b.Status))
 	w.number("retry", b.RetryAfterSeconds)
 	w.word("refuse", string(b.Refuse))

@@ -72,6 +72,11 @@ func (openAISpeech) opening(x *exchange) bool {
 	if x.plan.textual {
 		return true
 	}
+	if x.plan.dialect == Azure && !x.chunk("", func(dst []byte) []byte {
+		return append(dst, `{"id":"","object":"","created":0,"model":"","choices":[],"prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}`...)
+	}) {
+		return false
+	}
 	for choice := range x.plan.choices {
 		if !x.chunk("", func(dst []byte) []byte { return x.plan.appendChunk(dst, choice, delta, "", -1) }) {
 			return false
@@ -95,8 +100,12 @@ func (openAISpeech) finish(x *exchange) bool {
 	nothing := func(dst []byte) []byte { return dst }
 	for choice := range x.plan.choices {
 		usage := x.soFar()
-		if x.plan.usage == UsageFinish && choice == x.plan.choices-1 {
-			usage = x.produced
+		switch x.plan.usage {
+		case UsageFinish, UsageShrink, UsageSpread:
+			if usage = -1; choice == x.plan.choices-1 {
+				usage = x.produced
+			}
+		default:
 		}
 		if !x.chunk("", func(dst []byte) []byte {
 			return x.plan.appendChunk(dst, choice, nothing, x.plan.finish, usage)
@@ -108,7 +117,10 @@ func (openAISpeech) finish(x *exchange) bool {
 }
 
 func (openAISpeech) usage(x *exchange) bool {
-	return !x.plan.hasUsageChunk() || x.chunk("", x.plan.appendUsageChunk)
+	if !x.plan.hasUsageChunk() {
+		return true
+	}
+	return x.chunk("", x.plan.appendUsageChunk) && (x.plan.usage != UsageTwice || x.chunk("", x.plan.appendUsageChunk))
 }
 
 func (openAISpeech) done(x *exchange) {

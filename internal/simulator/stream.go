@@ -54,11 +54,18 @@ func (x *exchange) contents() bool {
 
 // soFar is the output that a content chunk reports, -1 for none.
 func (x *exchange) soFar() int64 {
-	if x.plan.usage == UsageEach {
+	switch x.plan.usage {
+	case UsageEach, UsageSpread:
 		return x.produced
+	case UsageShrink:
+		return x.produced + shrinks
+	default:
+		return -1
 	}
-	return -1
 }
+
+// shrinks is what a report is too high by, before the last one (UsageShrink).
+const shrinks = 1_000
 
 // chunk pauses and sends one event.
 func (x *exchange) chunk(name string, data func([]byte) []byte) bool {
@@ -101,8 +108,12 @@ func (x *exchange) append(name string, data func([]byte) []byte) {
 	if x.b.CRLF {
 		newline = "\r\n"
 	}
+	comment := x.plan.dialect.comment()
 	if x.b.Ping {
-		dst = append(append(append(dst, ": ping"...), newline...), newline...)
+		comment = "ping"
+	}
+	if comment != "" {
+		dst = append(append(append(append(dst, ": "...), comment...), newline...), newline...)
 	}
 	if name != "" && x.q.namesEvents() {
 		dst = append(append(append(dst, "event: "...), name...), newline...)

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/call"
 	"github.com/weirhq/weir/internal/wire"
 	"github.com/weirhq/weir/internal/wire/openai"
+	"github.com/weirhq/weir/internal/wire/wiretest"
 )
 
 // feed is what a stream of these lines shows; the client has not asked for usage.
@@ -97,6 +98,7 @@ func TestEveryDialectsStreamIsReadAsItIsBilled(t *testing.T) {
 		t.Run(c.dialect, func(t *testing.T) {
 			got, seen := feed(t, c.lines)
 			c.want.Requests = 1
+			wiretest.Everywhere(t, openai.Chat{}, wire.StreamOptions{}, strings.Join(c.lines, "\n\n")+"\n\n")
 			if !got.Reported || got.Usage != c.want || got.Cost != c.cost || len(got.Marks) > 0 || !got.Finished || got.ErrorSeen {
 				t.Errorf("got  %+v\nwant %+v, cost %q", got, c.want, c.cost)
 			}
