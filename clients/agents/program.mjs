@@ -16,8 +16,8 @@ const boundMillis = 300_000;
  * The programs. Each is set up as its section of docs/agents.md says: the
  * section's exports are its environment, its block of the language `language` is
  * the file `file` in its home. `env` keeps it from what is no turn. `attempts` is
- * how often it sends a request that is refused for good, by the status; without
- * one it repeats for minutes. The slowest is first.
+ * how often it sends each of its requests where they are refused for good, by the
+ * status, the fewest first. The slowest program is first.
  */
 export const programs = [
   {
@@ -30,7 +30,8 @@ export const programs = [
     model: "gpt-5",
     door: "/v1/chat/completions",
     requests: 2, // the turn, and a title for it
-    attempts: { 402: 1 },
+    attempts: { 402: [1, 1], 429: [3, 6] },
+    misreads: /429|50[0234]|524/, // for a status that may pass, wherever it is in a refusal
   },
   {
     name: "Claude Code",
@@ -40,7 +41,7 @@ export const programs = [
     model: "claude-sonnet-5",
     door: "/v1/messages",
     requests: 1,
-    attempts: { 402: 1, 429: 1 },
+    attempts: { 402: [1], 429: [1] },
   },
   {
     name: "Codex",
@@ -51,7 +52,7 @@ export const programs = [
     model: "gpt-5",
     door: "/v1/responses",
     requests: 1,
-    attempts: { 402: 6, 429: 1 },
+    attempts: { 402: [6], 429: [1] },
   },
   {
     name: "gemini-cli",
@@ -63,7 +64,7 @@ export const programs = [
     model: "gemini-2.5-flash",
     door: "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
     requests: 1,
-    attempts: { 402: 1, 429: 1 },
+    attempts: { 402: [1], 429: [1] },
   },
 ];
 

@@ -45,7 +45,7 @@ export class Tap {
     const body = Buffer.concat(chunks);
     this.opened ??= this.first();
     await this.opened;
-    const attempt = { method: request.method, path: request.url, bytes: body.length, sentAt: performance.now() };
+    const attempt = { method: request.method, path: request.url, bytes: body.length, refusal: "", sentAt: performance.now() };
     this.attempts.push(attempt);
     const { hostname, port } = this.gateway;
     const { method, url: path, headers } = request;
@@ -55,6 +55,7 @@ export class Tap {
       attempt.endedAt = performance.now();
       response.writeHead(answer.statusCode, answer.rawHeaders);
       answer.pipe(response);
+      if (answer.statusCode !== 200) answer.on("data", (chunk) => (attempt.refusal += chunk));
       answer.on("error", () => response.destroy());
     });
     passed.on("error", () => response.destroy());
