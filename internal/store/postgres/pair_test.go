@@ -5,12 +5,15 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/frame"
 	"github.com/weirhq/weir/internal/store/postgres"
 )
 
@@ -65,7 +68,7 @@ func slowFlush(b *testing.B) {
 
 // logFiles is how many files of its log a server that has run for a while has at
 // hand. A new one makes each while a commit waits: it fills 16 MiB with zeroes.
-const logFiles = 30
+const logFiles = 12
 
 // seasoned gives the server files for its log as it has after some time of such a
 // load, and this process the collector's target that the program gives itself.
@@ -117,21 +120,60 @@ func turns(b *testing.B, replicas int, early bool) {
 	ours := func(caller int) (time.Duration, error) { return one("hot", caller) }
 	pool := plain(b, 16)
 	theirs := func(int) (time.Duration, error) { return plainCycle(context.Background(), pool) }
-	var rates, plainRates, ratios []float64
-	var took []time.Duration
+	var rates, plainRates, ratios, tails []float64
+	var took, plainTook, flushes []time.Duration
 	for b.Loop() {
 		for range pairs {
 			m, p := loadFor(b, 64, ours), loadFor(b, 64, theirs)
 			rates, plainRates = append(rates, m.perSecond), append(plainRates, p.perSecond)
-			ratios, took = append(ratios, m.perSecond/p.perSecond), append(took, m.took...)
+			ratios, tails = append(ratios, m.perSecond/p.perSecond), append(tails, float64(m.took[len(m.took)*99/100].Microseconds()))
+			took, plainTook, flushes = append(took, m.took...), append(plainTook, p.took...), append(flushes, bare(b)...)
 		}
 	}
 	stop()
 	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(middle(tails), "p99-of-middle-spell-µs")
+	percentiles(b, "plain", plainTook)
+	percentiles(b, "flush", flushes)
 	b.ReportMetric(middle(rates), "cycles/s")
 	b.ReportMetric(middle(plainRates), "plain-cycles/s")
 	b.ReportMetric(middle(ratios), "ratio")
 	percentiles(b, "reserve", took)
+}
+
+// bare is what the disk alone takes for the writes of batches, beside which the
+// slowest of them are to be seen: 128 KiB in a file that keeps its length, and
+// their flush, a millisecond apart.
+func bare(b *testing.B) []time.Duration {
+	b.Helper()
+	const size, count = 128 << 10, 500
+	f, err := os.Create(filepath.Join(b.TempDir(), "flush"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // it is thrown away
+	block := make([]byte, size)
+	put := func(i int) time.Duration {
+		start := time.Now()
+		if _, err := f.WriteAt(block, int64(i%64*size)); err != nil {
+			b.Fatal(err)
+		}
+		if err := frame.Flush(f); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	for i := range 64 {
+		put(i)
+	}
+	pause := time.NewTicker(time.Millisecond)
+	defer pause.Stop()
+	took := make([]time.Duration, 0, count)
+	for i := range count {
+		<-pause.C
+		took = append(took, put(i))
+	}
+	return took
 }
 
 func middle(list []float64) float64 {

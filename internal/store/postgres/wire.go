@@ -110,9 +110,8 @@ func uuids(n int, of func(i int) ledger.ID) []byte {
 	})
 }
 
-func blobs(n int, of func(i int) []byte) []byte {
-	return array(oidBytea, n, 512, func(to []byte, i int) []byte { return append(to, of(i)...) })
-}
+// blobs has its elements appended where they travel from.
+func blobs(n int, put func(to []byte, i int) []byte) []byte { return array(oidBytea, n, 512, put) }
 
 func integerArg(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
 

@@ -141,7 +141,7 @@ func stateArgs(states []*ledger.State, raw [][]byte) [][]byte {
 		column(func(s *ledger.State) int64 { return s.Held }),
 		column(func(s *ledger.State) int64 { return int64(s.Warned) }),
 		column(func(s *ledger.State) int64 { return s.At }),
-		blobs(n, func(i int) []byte { return raw[i] }),
+		blobs(n, func(to []byte, i int) []byte { return append(to, raw[i]...) }),
 	}
 }
 
@@ -152,7 +152,7 @@ func reserveArgs(list []*ledger.Reservation) [][]byte {
 		uuids(n, func(i int) ledger.ID { return list[i].ID }),
 		ints(n, func(i int) int64 { return list[i].ExpiresAt }),
 		texts(n, func(i int) string { return list[i].Process }),
-		blobs(n, func(i int) []byte { return list[i].Encode() }),
+		blobs(n, func(to []byte, i int) []byte { return list[i].AppendTo(to) }),
 	}
 }
 
@@ -162,7 +162,7 @@ func replaceArgs(list []*ledger.Reservation) [][]byte {
 		texts(n, func(i int) string { return list[i].Workspace }),
 		uuids(n, func(i int) ledger.ID { return list[i].ID }),
 		ints(n, func(i int) int64 { return list[i].ExpiresAt }),
-		blobs(n, func(i int) []byte { return list[i].Encode() }),
+		blobs(n, func(to []byte, i int) []byte { return list[i].AppendTo(to) }),
 	}
 }
 
@@ -179,7 +179,7 @@ func eventArgs(list []ledger.Event) [][]byte {
 		texts(n, func(i int) string { return list[i].Model }),
 		ints(n, func(i int) int64 { return list[i].Spend }),
 		ints(n, func(i int) int64 { return list[i].Tokens }),
-		blobs(n, func(i int) []byte { return list[i].Encode() }),
+		blobs(n, func(to []byte, i int) []byte { return list[i].AppendTo(to) }),
 	}
 }
 
@@ -191,11 +191,11 @@ type countedCall struct {
 	row   *ledger.Reservation
 }
 
-func (c *countedCall) body() []byte {
+func (c *countedCall) appendBody(to []byte) []byte {
 	if c.row != nil {
-		return c.AppendEnd(nil, c.row)
+		return c.AppendEnd(to, c.row)
 	}
-	return c.Encode()
+	return append(to, c.Encode()...)
 }
 
 // callArgs sorts list: whoever writes calls locks them in one order.
@@ -215,7 +215,7 @@ func callArgs(list []countedCall) [][]byte {
 		texts(n, func(i int) string { return list[i].Model }),
 		texts(n, func(i int) string { return list[i].ClientID }),
 		ints(n, func(i int) int64 { return list[i].count }),
-		blobs(n, func(i int) []byte { return list[i].body() }),
+		blobs(n, func(to []byte, i int) []byte { return list[i].appendBody(to) }),
 	}
 }
 
@@ -241,6 +241,6 @@ func noticeArgs(list []ledger.Notice) [][]byte {
 		texts(n, func(i int) string { return list[i].Workspace }),
 		texts(n, func(i int) string { return list[i].Kind }),
 		ints(n, func(i int) int64 { return list[i].At }),
-		blobs(n, func(i int) []byte { return ledger.AppendNotice(nil, &list[i]) }),
+		blobs(n, func(to []byte, i int) []byte { return ledger.AppendNotice(to, &list[i]) }),
 	}
 }
