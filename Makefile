@@ -24,6 +24,8 @@ FUZZTIME ?= 10m
 SEEDS ?= 20000
 SQLITE_SEEDS ?= 2000
 PG_SEEDS ?= 500
+# Random histories for each property of the store contract.
+HISTORIES ?= 1000
 # How many streams a soak sends through one gateway, looking at its memory.
 STREAMS ?= 100000
 # Rounds of each test of `make torture`, about 15 seconds each, and the seed of the
@@ -99,6 +101,7 @@ fuzz: ## Every fuzz target for FUZZTIME (10m)
 soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, SQLITE_SEEDS (2,000) on SQLite, PG_SEEDS (500) on PostgreSQL; send STREAMS (100,000); report and drop EVENTS (1,000,000)
 	@WEIR_SIM_SEEDS=$(SEEDS) WEIR_SIM_SQLITE_SEEDS=$(SQLITE_SEEDS) WEIR_SIM_POSTGRES_SEEDS=$(PG_SEEDS) \
 		go test -timeout 0 -v -run 'TestSeedsKeepEveryInvariant|DoesAsTheModel' ./internal/sim
+	@go test -p 1 -count=1 -timeout 0 -run KeepsTheContract ./internal/store/sqlite ./internal/store/postgres -rapid.checks=$(HISTORIES)
 	@WEIR_STREAMS=$(STREAMS) go test -count=1 -timeout 0 -v -run TestStreamsLeaveNo ./internal/app
 	@WEIR_SOAK_EVENTS=$(EVENTS) go test -p 1 -count=1 -timeout 0 -v -run TestReportsOfManyEvents ./internal/store/sqlite ./internal/store/postgres
 

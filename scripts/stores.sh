@@ -39,7 +39,10 @@ doors='^TestNoRouteToAProviderSkipsAnyCheck$'
 
 on=(env WEIR_TEST_STORE=postgres)
 status=0
-go test -vet=off -timeout 10m ./internal/store/postgres/... || status=1
+# Random histories for each of two ways to reach the server, for each property.
+checks=30
+[[ $whole != whole ]] || checks=200
+go test -vet=off -timeout 30m ./internal/store/postgres -rapid.checks="$checks" || status=1
 if [[ $whole == whole ]]; then
 	"${on[@]}" go test -vet=off -timeout 30m ./internal/app ./internal/admin || status=1
 	"${on[@]}" WEIR_TEST_REPLICAS=4 go test -vet=off -timeout 30m -skip "$own|$unit" ./internal/app || status=1

@@ -137,7 +137,7 @@ func (s *shelf) Close() error { return errors.Join(s.book.Close(), os.RemoveAll(
 const (
 	// sqliteSeedsEnv raises the number of seeds that drive SQLite; `make soak` sets it.
 	sqliteSeedsEnv     = "WEIR_SIM_SQLITE_SEEDS"
-	defaultSQLiteSeeds = 150
+	defaultSQLiteSeeds = 60
 	besideSteps        = 700
 	// lanes run beside each other: most of their time they wait for the disk.
 	lanes = 4
