@@ -163,6 +163,7 @@ func (s *Server) build() {
 	}
 	s.gateway = gateway.New(gateway.Options{
 		Clock: s.core.clock, Directory: s.core.directory, Teller: s.core.teller, Upstream: s.transports, Keeper: s.keeper,
+		Tokens:   gateway.NewTokens(s.transports),
 		Observer: metrics, Log: s.log, Doors: doors, Process: s.core.process,
 		HoldMicros: s.file.Process.HoldMicros, MaxBodyBytes: s.file.Process.Bounds.MaxBodyBytes,
 		BodyTimeout: micros(s.file.Process.Bounds.BodyTimeoutMicros), WriteTimeout: s.writeTimeout(),

@@ -88,6 +88,7 @@ var homes = map[string][]string{
 	"modernc.org/sqlite":              {"store"},
 	"github.com/maypok86/otter":       {"directory", "store", "gateway"},
 	"github.com/openai/openai-go":     {},
+	"golang.org/x/oauth2":             {"gateway"},
 	"github.com/google/go-cmp":        {},
 	"github.com/rogpeppe/go-internal": {},
 	"go.uber.org/goleak":              {},

@@ -152,8 +152,8 @@ func (p *parser) providers(r *document.Reader, scope string, into *[]Provider) {
 	r.Objects("providers", maxProviders, func(_ int, r *document.Reader) {
 		v := Provider{Line: r.Line(), Value: route.NewProvider("", "")}
 		p.identity(r, route.KindProvider, space{scope: scope}, &v.Value.Name, &v.Was)
-		p.credential(r, &v.Credential)
 		v.Value.Fields(r)
+		p.credential(r, &v.Credential, v.Value.Auth == route.AuthServiceAccount)
 		switch {
 		case v.Value.Auth == route.AuthNone && v.Credential != "":
 			r.Fail("api_key", "has no use with auth: none: leave one of them out")
@@ -164,15 +164,14 @@ func (p *parser) providers(r *document.Reader, scope string, into *[]Provider) {
 	})
 }
 
-func (p *parser) credential(r *document.Reader, into *string) {
+func (p *parser) credential(r *document.Reader, into *string, account bool) {
 	r.Text("api_key", func(s string) error {
-		if s == "" || len(s) > maxCredential {
-			return errors.New("must have 1 to 8192 characters")
+		valid := validCredential
+		if account {
+			valid = func(s string) error { _, err := route.ReadServiceKey(s); return err }
 		}
-		for i := range len(s) {
-			if s[i] <= ' ' || s[i] > '~' {
-				return errors.New("must have printable ASCII characters without spaces only")
-			}
+		if err := valid(s); err != nil {
+			return err
 		}
 		*into = s
 		p.secret(r, "api_key", tenant.HashSecret(s), true)
@@ -181,6 +180,18 @@ func (p *parser) credential(r *document.Reader, into *string) {
 }
 
 const maxCredential = 8192
+
+func validCredential(s string) error {
+	if s == "" || len(s) > maxCredential {
+		return errors.New("must have 1 to 8192 characters")
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return errors.New("must have printable ASCII characters without spaces only")
+		}
+	}
+	return nil
+}
 
 func (p *parser) models(r *document.Reader, scope string, inherits bool, into *[]Model) {
 	r.Objects("models", maxModels, func(_ int, r *document.Reader) {

@@ -126,6 +126,9 @@ func (x *exchange) withoutUsage(u *upstream) (*upstream, bool) {
 func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 	ctx, cancel := context.WithCancelCause(x.g.base)
 	u := &upstream{provider: p, credential: x.planned.Credential, secrets: spellings(x.planned.Credential), cancel: cancel, ctx: ctx, askedUsage: askUsage}
+	if !x.exchangeCredential(u) {
+		return nil, false
+	}
 	request, err := x.upstreamRequest(u)
 	if err != nil {
 		cancel(nil)
@@ -154,6 +157,28 @@ func (x *exchange) attempt(p *route.Provider, askUsage bool) (*upstream, bool) {
 	return u, true
 }
 
+// exchangeCredential gets the token that a service account's key is good for.
+// Without one the provider cannot be reached, and nothing was sent.
+func (x *exchange) exchangeCredential(u *upstream) bool {
+	if u.provider.Auth != route.AuthServiceAccount {
+		return true
+	}
+	u.unwatch = func() bool { return true }
+	wait := u.after(u.provider.Timeouts.FirstByte, errFirstByte)
+	leave := context.AfterFunc(x.r.Context(), func() { u.cancel(errClientGone) })
+	defer leave()
+	token, err := x.g.Tokens.Token(u.ctx, u.provider, u.credential)
+	if wait != nil {
+		wait.Stop()
+	}
+	if err != nil {
+		x.unreachable(u, err)
+		return false
+	}
+	u.credential, u.secrets = token, append(u.secrets, spellings(token)...)
+	return true
+}
+
 // after ends the attempt with a cause; 0 is no bound.
 func (u *upstream) after(micros int64, cause error) *time.Timer {
 	if micros <= 0 {
@@ -165,12 +190,12 @@ func (u *upstream) after(micros int64, cause error) *time.Timer {
 func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 	body, err := x.protocol.Rewrite(x.body, Rewrite{
 		Model: x.planned.Model.Upstream, OutputBound: x.planned.WriteBound, OutputField: x.planned.OutputField,
-		AskStreamUsage: u.askedUsage, ContentType: x.r.Header.Get("Content-Type"),
+		AskStreamUsage: u.askedUsage, ContentType: x.r.Header.Get("Content-Type"), Version: u.provider.BodyVersion(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	target, err := url.Parse(u.provider.Address(x.protocol.Path(x.call, x.planned.Model.Upstream), x.planned.Model.Upstream))
+	target, err := url.Parse(u.provider.Address(x.protocol.Path(x.call, x.planned.Model.Upstream), x.planned.Model.Upstream, x.call.Stream))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +227,7 @@ func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 // authorize puts the gateway's own credential where the provider reads it.
 func authorize(r *http.Request, p *route.Provider, credential string) {
 	switch p.Auth {
-	case route.AuthBearer:
+	case route.AuthBearer, route.AuthServiceAccount:
 		r.Header.Set("Authorization", "Bearer "+credential)
 	case route.AuthHeader:
 		r.Header.Set(p.AuthName, credential)

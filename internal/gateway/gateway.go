@@ -69,6 +69,9 @@ type Rewrite struct {
 	OutputField    string // where to write it if the body has no bound
 	AskStreamUsage bool
 	ContentType    string // of a body that is a form
+	// Version, if any, is that of the protocol, to be written in the body of a
+	// request whose model stands in the path alone (Vertex AI).
+	Version string
 }
 
 // StreamOptions are what a stream is read with.
@@ -131,6 +134,7 @@ type Options struct {
 	Teller    Teller
 	Upstream  Upstream
 	Keeper    Keeper
+	Tokens    *Tokens // of service accounts
 	Observer  Observer
 	Log       *slog.Logger
 	// Doors are the governed endpoints. The first one's protocol is spoken where

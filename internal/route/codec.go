@@ -37,12 +37,17 @@ func (p *Provider) Fields(r *document.Reader) {
 	r.Choice("protocol", &p.Protocol, OpenAI, Anthropic, Gemini)
 	r.String("dialect", &p.Dialect)
 	r.String("base_url", &p.BaseURL)
-	azure := p.APIVersion != ""
+	azure, vertex, public := p.APIVersion != "", p.Vertex(), p.vertexURL()
 	r.String("api_version", &p.APIVersion)
-	if r.Node("auth") == nil && (p.Protocol != protocol || azure != (p.APIVersion != "")) {
+	r.String("project", &p.Project)
+	r.String("location", &p.Location)
+	if r.Node("base_url") == nil && p.BaseURL == public {
+		p.BaseURL = p.vertexURL()
+	}
+	if r.Node("auth") == nil && (p.Protocol != protocol || azure != (p.APIVersion != "") || vertex != p.Vertex()) {
 		p.Auth, p.AuthName = p.defaultAuth()
 	}
-	r.Choice("auth", &p.Auth, AuthBearer, AuthHeader, AuthQuery, AuthNone)
+	r.Choice("auth", &p.Auth, AuthBearer, AuthHeader, AuthQuery, AuthServiceAccount, AuthNone)
 	r.String("auth_name", &p.AuthName)
 	r.Map("headers", &p.Headers, MaxHeaders)
 	r.String("proxy_url", &p.ProxyURL)
@@ -77,6 +82,8 @@ func (p *Provider) Fields(r *document.Reader) {
 // defaultAuth is where the protocol's own service reads a credential.
 func (p *Provider) defaultAuth() (auth, name string) {
 	switch {
+	case p.Vertex():
+		return AuthServiceAccount, ""
 	case p.Protocol == Anthropic:
 		return AuthHeader, "X-Api-Key"
 	case p.Protocol == Gemini:
@@ -168,6 +175,8 @@ type providerForm struct {
 	Dialect       string            `json:"dialect,omitempty"`
 	BaseURL       string            `json:"base_url"`
 	APIVersion    string            `json:"api_version,omitempty"`
+	Project       string            `json:"project,omitempty"`
+	Location      string            `json:"location,omitempty"`
 	Auth          string            `json:"auth"`
 	AuthName      string            `json:"auth_name,omitempty"`
 	Headers       map[string]string `json:"headers,omitempty"`
@@ -199,7 +208,8 @@ type modelForm struct {
 // credential is not in it.
 func EncodeProvider(p *Provider) ([]byte, error) {
 	return encode("a provider", providerForm{
-		Protocol: p.Protocol, Dialect: p.Dialect, BaseURL: p.BaseURL, APIVersion: p.APIVersion, Auth: p.Auth, AuthName: p.AuthName,
+		Protocol: p.Protocol, Dialect: p.Dialect, BaseURL: p.BaseURL, APIVersion: p.APIVersion,
+		Project: p.Project, Location: p.Location, Auth: p.Auth, AuthName: p.AuthName,
 		Headers: p.Headers, ProxyURL: p.ProxyURL, CAFile: p.CAFile,
 		Timeouts: timeoutsForm{
 			Connect: document.FormatDuration(p.Timeouts.Connect), FirstByte: document.FormatDuration(p.Timeouts.FirstByte),

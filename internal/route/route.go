@@ -67,8 +67,11 @@ type Provider struct {
 	// APIVersion makes it Azure's OpenAI service: a model is a deployment in the path
 	// after BaseURL, which ends with /openai, and this the query's api-version.
 	APIVersion string
-	Auth       string // AuthBearer, AuthHeader, AuthQuery or AuthNone
-	AuthName   string // the header or query parameter; empty for the other two
+	// Project and Location make it Google's Vertex AI: models are published there
+	// under BaseURL.
+	Project, Location string
+	Auth              string // AuthBearer, AuthHeader, AuthQuery, AuthServiceAccount or AuthNone
+	AuthName          string // the header or query parameter; empty for the others
 	// Headers are added to every request to it; names in canonical form.
 	Headers  map[string]string
 	ProxyURL string // http, https or socks5; empty: none
@@ -91,9 +94,11 @@ type Provider struct {
 
 // Address is where the provider serves a door's path for a model, by the name that
 // it has there.
-func (p *Provider) Address(path, model string) string {
+func (p *Provider) Address(path, model string, stream bool) string {
 	base := strings.TrimSuffix(p.BaseURL, "/") + p.impliedVersion()
 	switch {
+	case p.Vertex():
+		return base + p.published(path, model, stream)
 	case p.APIVersion == "":
 		return base + path
 	case path == "/responses": // the one that has its model in the body there, too
@@ -107,10 +112,10 @@ func (p *Provider) Address(path, model string) string {
 // a base URL themselves, where this one was written as those take it.
 func (p *Provider) impliedVersion() string {
 	version := ""
-	switch p.Protocol {
-	case Anthropic:
+	switch {
+	case p.Protocol == Anthropic, p.Vertex():
 		version = "/v1"
-	case Gemini:
+	case p.Protocol == Gemini:
 		version = "/v1beta"
 	}
 	_, rest, _ := strings.Cut(p.BaseURL, "://")

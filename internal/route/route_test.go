@@ -268,7 +268,7 @@ func TestADoorsPathFollowsTheBaseURL(t *testing.T) {
 	} {
 		p := route.NewProvider("", "p")
 		p.Protocol, p.BaseURL, p.APIVersion = c.protocol, c.base, c.version
-		if got := p.Address(c.path, "my m?"); got != c.want {
+		if got := p.Address(c.path, "my m?", false); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}

@@ -68,6 +68,7 @@ func (p *Provider) Validate() error {
 	if len(p.CAFile) > maxText {
 		problems.Add("ca_file", "is longer than %d bytes", maxText)
 	}
+	p.checkVertex(&problems)
 	p.checkAuth(&problems)
 	p.checkHeaders(&problems)
 	return problems.Err()
@@ -76,8 +77,8 @@ func (p *Provider) Validate() error {
 func (p *Provider) checkAuth(problems *document.Problems) {
 	named := p.Auth == AuthHeader || p.Auth == AuthQuery
 	switch {
-	case p.Auth != AuthBearer && p.Auth != AuthNone && !named:
-		problems.Add("auth", "must be %s, %s, %s or %s", AuthBearer, AuthHeader, AuthQuery, AuthNone)
+	case p.Auth != AuthBearer && p.Auth != AuthNone && p.Auth != AuthServiceAccount && !named:
+		problems.Add("auth", "must be %s, %s, %s, %s or %s", AuthBearer, AuthHeader, AuthQuery, AuthServiceAccount, AuthNone)
 	case named && p.AuthName == "":
 		problems.Add("auth_name", "is required: the name of the %s that carries the credential", p.Auth)
 	case named && !token(p.AuthName):

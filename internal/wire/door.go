@@ -73,6 +73,9 @@ type Rewrite struct {
 	AskStreamUsage bool
 	// ContentType is the request's, for bodies that are forms.
 	ContentType string
+	// Version, if any, is that of the protocol, to be written in the body of a
+	// request whose model stands in the path alone (Vertex AI).
+	Version string
 }
 
 // StreamOptions say how a stream is read.

@@ -22,7 +22,11 @@ func (CountTokens) Path(*call.Call, string) string { return "/messages/count_tok
 
 // Rewrite is wire.Door's. A count has no output, and no bound of it.
 func (CountTokens) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
-	return rewrite(body, wire.Rewrite{Model: r.Model})
+	body, err := rewrite(body, wire.Rewrite{Model: r.Model})
+	if err != nil || r.Version == "" {
+		return body, err
+	}
+	return versioned(body, r.Version, "")
 }
 
 // Whole is wire.Door's: the answer is what was asked for, and no usage.

@@ -36,7 +36,11 @@ func (Messages) Path(*call.Call, string) string { return "/messages" }
 
 // Rewrite is wire.Door's.
 func (Messages) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
-	return rewrite(body, r)
+	body, err := rewrite(body, r)
+	if err != nil || r.Version == "" {
+		return body, err
+	}
+	return versioned(body, r.Version, "model")
 }
 
 func rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
