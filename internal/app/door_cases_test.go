@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weirhq/weir/internal/call"
@@ -263,6 +265,47 @@ func TestNativePathsThatAreNoDoorReachNoProvider(t *testing.T) {
 	if n := w.provider.Bill().Requests; n != 0 {
 		t.Errorf("%d requests reached the provider", n)
 	}
+}
+
+// TestARequestBringsNoCredentialOfAProvider: BR-185, DIS-5, KEY-1. A client's own
+// credential for the provider is refused where it can be told, and never goes there:
+// every request runs on the gateway's credential and under its key's limits.
+func TestARequestBringsNoCredentialOfAProvider(t *testing.T) {
+	const own = "sk-of-the-client-alone"
+	var seen atomic.Value
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		dump, _ := httputil.DumpRequest(r, true)
+		seen.Store(string(dump))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(chatAnswer("m", "default", `{"prompt_tokens":20,"completion_tokens":30}`)))
+	}))
+	defer provider.Close()
+	w := newWorld(t, `
+providers: [{name: p, protocol: openai, base_url: "`+provider.URL+`", api_key: `+providerCredential+`}]
+models: [{name: m, provider: p, price: {input: "1", output: "10"}}]
+keys: [{name: k, secret: `+routesKey+`, limits: {rpm: 6}}]
+`)
+	for _, header := range []string{"x-api-key", "x-goog-api-key", "api-key"} {
+		w.must(w.chat(routesKey, "m", header, own), 401, "invalid_api_key")
+	}
+	w.must(w.do(context.Background(), http.MethodPost, "/v1/chat/completions?key="+own, routesKey, chatBody("m", `"n":1`)), 401, "invalid_api_key")
+	for _, member := range []string{`"api_key":"` + own + `"`, `"base_url":"http://127.0.0.1:1"`} {
+		w.must(w.do(context.Background(), http.MethodPost, "/v1/chat/completions", routesKey, chatBody("m", member)), 400, "invalid_request")
+	}
+	if seen.Load() != nil {
+		t.Fatalf("the provider was asked:\n%s", seen.Load())
+	}
+	for _, header := range []string{"X-Provider-Api-Key", "X-Openai-Api-Key", "X-Portkey-Api-Key", "X-Bf-Api-Key", "X-Direct-Key", "Cookie"} {
+		w.must(w.chat(routesKey, "m", header, own), 200, "")
+		if dump := seen.Load().(string); strings.Contains(dump, own) || strings.Contains(dump, routesKey) || !strings.Contains(dump, "Bearer "+providerCredential) {
+			t.Errorf("with %s the provider reads\n%s", header, dump)
+		}
+	}
+	w.must(w.chat(routesKey, "m", "X-Provider-Api-Key", own), 429, "api_key_rpm_exceeded")
+	if got := w.spend("").String(); got != "0.00192" {
+		t.Errorf("six requests on the gateway's credential cost %s USD", got)
+	}
+	w.balanced()
 }
 
 // TestThePageOfDoorsHasEveryDoor: what docs/doors.md lists is the route table.
