@@ -81,13 +81,23 @@ func (r *Request) estimate(t *Target, reserving bool) Planned {
 		input = max(input, context)
 	}
 	p.OutputTokens = product(held, max(1, c.Completions))
-	p.Want = price.WantOf(c, input, held)
+	p.Want = r.want(t, input, held)
 	p.Worst, p.unpriced = p.worst(p.Want)
 	p.Wants = p.Worst
 	if most := r.Snapshot.Workspace.HoldOutputTokens; most > 0 && most < held {
-		p.Wants, _ = p.worst(price.WantOf(c, input, most))
+		p.Wants, _ = p.worst(r.want(t, input, most))
 	}
 	return p
+}
+
+// want is what a request may use at most, in the tier that it asks for, or else in
+// the one that its provider's account serves by itself (EST-3).
+func (r *Request) want(t *Target, input, output int64) price.Want {
+	w := price.WantOf(r.Call, input, output)
+	if w.ServiceTier == "" || w.ServiceTier == "auto" {
+		w.ServiceTier = t.Provider.DefaultTier
+	}
+	return w
 }
 
 // countOnly is a candidate for a request that only counts tokens: its price is

@@ -193,6 +193,41 @@ func TestTheServedTierIsCharged(t *testing.T) { // USE-2, EST-3, BR-088
 	}
 }
 
+// TestWhoAsksForNoTierIsHeldAtTheAccountsOwn: EST-3. What is charged is the tier
+// that was served.
+func TestWhoAsksForNoTierIsHeldAtTheAccountsOwn(t *testing.T) {
+	tiers := (&price.Row{
+		Model: "big", Input: rate("1"), Output: rate("10"),
+		Factors: map[string]price.Fraction{"priority": {Num: 2, Den: 1}, "flex": {Num: 1, Den: 2}},
+	}).Seal()
+	worst := func(tier, asked string) (spend, charged int64) {
+		w, request := newWorld(t), chat("big")
+		provider := *w.targets[0].Provider
+		provider.DefaultTier = tier
+		w.targets[0].Provider, w.targets[0].Price, request.ServiceTier = &provider, tiers, asked
+		p, r := w.admit(request)
+		served := admit.Ending{Sent: true, Observed: reported(call.Usage{Input: 1000, ServiceTier: "default", Requests: 1})}
+		return p.Targets[0].Worst.Spend, int64(admit.Settle(r.Reservation, &p.Targets[0], served).Cost)
+	}
+	standard, _ := worst("", "")
+	for _, c := range []struct {
+		tier, asked string
+		want        int64
+	}{
+		{"priority", "", 2 * standard},
+		{"priority", "auto", 2 * standard},
+		{"priority", "default", standard},
+		{"priority", "flex", standard},
+		{"flex", "", standard}, // it could be served in the standard one
+		{"", "priority", 2 * standard},
+		{"unheard-of", "", standard},
+	} {
+		if held, charged := worst(c.tier, c.asked); held != c.want || charged != 1_000_000 {
+			t.Errorf("default_tier %q, asked %q: held %d, charged %d, want %d and 1000000", c.tier, c.asked, held, charged, c.want)
+		}
+	}
+}
+
 func TestAnUnpricedUsageIsChargedInTokensAndMarked(t *testing.T) { // PRC-3, USE-1
 	for _, c := range []struct {
 		model         string

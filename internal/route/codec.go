@@ -75,7 +75,8 @@ func (p *Provider) Fields(r *document.Reader) {
 	})
 	r.Bool("trust_provider_cost", &p.TrustProviderCost)
 	r.Bool("shared_state", &p.SharedState)
-	r.Later("default_tier", "own_key")
+	r.String("default_tier", &p.DefaultTier)
+	r.Later("own_key")
 	r.Add(p.Validate())
 }
 
@@ -188,6 +189,7 @@ type providerForm struct {
 	StreamUsage   string            `json:"stream_usage"`
 	TrustCost     bool              `json:"trust_provider_cost,omitempty"`
 	SharedState   bool              `json:"shared_state,omitempty"`
+	DefaultTier   string            `json:"default_tier,omitempty"`
 	Bounds        boundsForm        `json:"bounds"`
 }
 
@@ -216,7 +218,7 @@ func EncodeProvider(p *Provider) ([]byte, error) {
 			Idle: document.FormatDuration(p.Timeouts.Idle), Total: document.FormatDuration(p.Timeouts.Total),
 		},
 		ClientGone: p.ClientGone, ChargePartial: p.ChargePartialOnUpstreamFailure, StreamUsage: p.StreamUsage,
-		TrustCost: p.TrustProviderCost, SharedState: p.SharedState,
+		TrustCost: p.TrustProviderCost, SharedState: p.SharedState, DefaultTier: p.DefaultTier,
 		Bounds: boundsForm(p.Bounds),
 	})
 }

@@ -89,6 +89,9 @@ type Provider struct {
 	// SharedState: one workspace alone uses the account, so ids of what the provider
 	// keeps need not have been made through this gateway (SPEC DIS-8).
 	SharedState bool
+	// DefaultTier is the service tier of a request that asks for none; "": the
+	// standard one (SPEC EST-3).
+	DefaultTier string
 	Bounds      Bounds
 }
 

@@ -38,6 +38,9 @@ func ValidProviderName(name string) error {
 // maxVersion bounds an API version, in bytes.
 const maxVersion = 40
 
+// maxTier bounds the name of a service tier, as prices have it.
+const maxTier = 32
+
 // Validate tells everything that is wrong with a provider, as
 // document.Problems whose paths are those of its JSON form. Header names are
 // put into canonical form.
@@ -64,6 +67,9 @@ func (p *Provider) Validate() error {
 		if err := validProxy(p.ProxyURL); err != nil {
 			problems.Add("proxy_url", "%v", err)
 		}
+	}
+	if len(p.DefaultTier) > maxTier || strings.Trim(p.DefaultTier, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+		problems.Add("default_tier", "must be the name of a service tier such as priority")
 	}
 	if len(p.CAFile) > maxText {
 		problems.Add("ca_file", "is longer than %d bytes", maxText)

@@ -114,3 +114,23 @@ func TestAServiceKeyIsReadStrictly(t *testing.T) {
 		}
 	}
 }
+
+// TestADefaultTierIsATiersName: EST-3.
+func TestADefaultTierIsATiersName(t *testing.T) {
+	p, err := readProvider(t, `{"base_url":"https://x.example","default_tier":"priority"}`)
+	if err != nil || p.DefaultTier != "priority" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	body, err := route.EncodeProvider(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := route.DecodeProvider(body); err != nil || again.DefaultTier != "priority" {
+		t.Errorf("read again: %+v, %v", again, err)
+	}
+	for _, tier := range []string{"Priority", "a b", strings.Repeat("x", 33), "a\u00e9"} {
+		if _, err := readProvider(t, `{"base_url":"https://x.example","default_tier":"`+tier+`"}`); err == nil || !strings.Contains(err.Error(), "default_tier") {
+			t.Errorf("%q: %v", tier, err)
+		}
+	}
+}
