@@ -122,7 +122,7 @@ func Build(r Request) *Plan {
 		}
 	}
 	op.Quiet = r.Tentative && p.shrinkable(op)
-	op.Note, _ = json.Marshal(note) // strings, numbers and a row that was written: it cannot fail
+	op.Note = note.Encode()
 	p.Op = op
 	return p
 }

@@ -3,7 +3,6 @@
 package admit
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -97,6 +96,7 @@ func Settle(r *ledger.Reservation, p *Planned, e Ending) Charged {
 	}
 	settlement := &ledger.Settlement{Outcome: e.Outcome}
 	usage, due := owed(p, &e)
+	var detail []byte
 	if e.Observed.Reported && due != dueReported {
 		c.mark(call.MarkAbsurd)
 	}
@@ -111,10 +111,10 @@ func Settle(r *ledger.Reservation, p *Planned, e Ending) Charged {
 	default:
 		attempt := c.attempt(p, usage, due == dueEstimate, e.Observed.Cost)
 		settlement.Attempts = []ledger.Attempt{attempt}
-		c.Cost, c.Tokens = money.Nanos(attempt.Spend), attempt.Tokens
+		c.Cost, c.Tokens, detail = money.Nanos(attempt.Spend), attempt.Tokens, attempt.Detail
 	}
 	c.End.ChargeNanos = int64(c.Cost)
-	settlement.Note, _ = json.Marshal(c.End) // flat values cannot fail
+	settlement.Note = c.End.Encode(detail)
 	c.Op.Settlement = settlement
 	return c
 }
@@ -177,7 +177,7 @@ func (c *Charged) attempt(p *Planned, u call.Usage, estimated bool, named string
 	}
 	a.Spend = int64(c.named(p, c.cost(p, u, estimated), named))
 	c.End.Usage = recorded(&u, estimated)
-	a.Detail, _ = json.Marshal(c.End.Usage) // flat values cannot fail
+	a.Detail = c.End.Usage.Encode()
 	return a
 }
 

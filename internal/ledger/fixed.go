@@ -18,7 +18,7 @@ func (c *Check) readFixed(s *State, r *Reading) {
 
 // named tells whether every fixed check names the window that at lies in.
 func (op *Op) named(at int64) bool {
-	for _, list := range op.checkLists() {
+	for list := range op.checkLists() {
 		for i := range list {
 			c := &list[i]
 			if c.Kind != KindFixed {
@@ -43,7 +43,7 @@ func (op *Op) Name(at int64) {
 	if op.Verb == Amend && op.Entry != nil && op.Entry.Kind == EventSeed {
 		return
 	}
-	for _, list := range op.checkLists() {
+	for list := range op.checkLists() {
 		for i := range list {
 			if list[i].Kind == KindFixed {
 				list[i].Counter.Window, _ = list[i].Window.Bounds(at)

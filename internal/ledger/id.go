@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
@@ -35,7 +36,7 @@ func (id ID) Millis() int64 { return int64(binary.BigEndian.Uint64(id[:8]) >> 16
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare orders ids by time, then by their random part.
-func (id ID) Compare(other ID) int { return strings.Compare(string(id[:]), string(other[:])) }
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // ParseID reads what String wrote.
 func ParseID(s string) (ID, error) {

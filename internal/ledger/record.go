@@ -2,6 +2,8 @@
 
 package ledger
 
+import "iter"
+
 // Reservation is the durable record of an admitted request: what it holds on
 // which counters until it is settled. Settlement derives nothing anew, so a
 // change of zone, membership or limit in mid-flight moves no charge (ENGINE 8).
@@ -235,20 +237,25 @@ func (c *Changes) Empty() bool {
 		len(c.Events) == 0 && len(c.Calls) == 0
 }
 
-func (op *Op) checkLists() [][]Check {
-	lists := make([][]Check, 0, 1+len(op.Candidates))
-	lists = append(lists, op.Checks)
-	for i := range op.Candidates {
-		lists = append(lists, op.Candidates[i].Checks)
+// checkLists are the common list of checks and each candidate's.
+func (op *Op) checkLists() iter.Seq[[]Check] {
+	return func(yield func([]Check) bool) {
+		if !yield(op.Checks) {
+			return
+		}
+		for i := range op.Candidates {
+			if !yield(op.Candidates[i].Checks) {
+				return
+			}
+		}
 	}
-	return lists
 }
 
 // Needs calls counter for each counter that the operation reads or charges and
 // open for the reservation whose row it claims. check is the check behind the
 // counter, nil when a hold names it.
 func (op *Op) Needs(counter func(c Counter, check *Check), open func(ID)) {
-	for _, list := range op.checkLists() {
+	for list := range op.checkLists() {
 		for i := range list {
 			if list[i].Kind != KindPolicy {
 				counter(list[i].Counter, &list[i])

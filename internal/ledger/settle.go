@@ -99,11 +99,13 @@ func (b *batch) event(r *Reservation, kind EventKind, attempt int32, a *Attempt)
 		Spend: a.Spend, Tokens: a.Tokens, Detail: a.Detail,
 	}
 	one := []Attempt{*a}
+	b.charges = b.charges[:0]
 	for i := range r.Holds {
 		if c := b.charge(&r.Holds[i], r.Holds[i].due(one), r.At); c != nil {
-			e.Charges = append(e.Charges, *c)
+			b.charges = append(b.charges, *c)
 		}
 	}
+	e.Charges = append(e.Charges, b.charges...)
 	b.changes.Events = append(b.changes.Events, e)
 }
 

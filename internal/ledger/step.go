@@ -12,7 +12,8 @@ type batch struct {
 	place    int32
 	dirty    map[*State]Counter // states are found faster than keys
 	changes  *Changes
-	flows    []Flow // of the operation that is being decided
+	flows    []Flow   // of the operation that is being decided
+	charges  []Charge // of the event that is being made
 }
 
 // Batch decides ops in order at one instant (Unix microseconds), each seeing the
@@ -22,6 +23,7 @@ type batch struct {
 func Batch(page *Page, ops []*Op, at int64) ([]Result, *Changes) {
 	page.prepare()
 	b := &batch{page: page, counters: Nearby(page), at: at, dirty: make(map[*State]Counter, 8), changes: &Changes{}}
+	b.changes.expect(ops)
 	results := make([]Result, len(ops))
 	for i, op := range ops {
 		b.place = int32(i)
@@ -39,6 +41,18 @@ func Batch(page *Page, ops []*Op, at int64) ([]Result, *Changes) {
 		return 1
 	})
 	return results, b.changes
+}
+
+// expect makes room for what ends: their records are long, and lists that grow one
+// by one are copied as often.
+func (c *Changes) expect(ops []*Op) {
+	ending := 0
+	for _, op := range ops {
+		if op.Settlement != nil {
+			ending++
+		}
+	}
+	c.Events, c.Calls = slices.Grow(c.Events, ending), slices.Grow(c.Calls, ending)
 }
 
 // prepare makes the maps that a book had nothing for.
@@ -98,7 +112,7 @@ func (op *Op) valid() bool {
 		return false
 	}
 	checks := 0
-	for _, list := range op.checkLists() {
+	for list := range op.checkLists() {
 		checks += len(list)
 		for i := range list {
 			if !list[i].valid(op.Workspace) {

@@ -66,6 +66,7 @@ type packer struct {
 	b         []byte
 	workspace string // written last: it is not repeated
 	bodies    []span // of counters, events, calls
+	body      []byte // of a reservation
 }
 
 type span struct{ from, to int }
@@ -96,6 +97,12 @@ func (p *packer) begin() (mark int) {
 func (p *packer) end(mark int) {
 	p.bodies = append(p.bodies, span{mark, len(p.b)})
 	binary.LittleEndian.PutUint32(p.b[mark-4:], uint32(len(p.b)-mark))
+}
+
+// put packs a reservation as it is now.
+func (p *packer) put(r *ledger.Reservation) put {
+	p.body = r.AppendTo(p.body[:0])
+	return put{r, bytes.Clone(p.body)}
 }
 
 // pack returns the batch's row and gives the bodies that are packed here to the

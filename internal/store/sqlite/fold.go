@@ -57,6 +57,11 @@ func newFold(batches []*batch) *fold {
 		through: batches[len(batches)-1].seq,
 		open:    make(map[ledger.ID]*put), counters: make(map[ledger.Counter]*counterBody),
 	}
+	events, calls := 0, 0
+	for _, b := range batches {
+		events, calls = events+len(b.events), calls+len(b.calls)
+	}
+	f.events, f.calls = make([]*eventBody, 0, events), make([]*callBody, 0, calls)
 	for _, b := range batches {
 		for i := range b.puts {
 			f.open[b.puts[i].ID] = &b.puts[i]

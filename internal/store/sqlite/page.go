@@ -116,7 +116,7 @@ func (b *Book) enter(p *ledger.Page, changes *ledger.Changes, rows *shelf.Rows) 
 	}
 	for _, list := range [2][]*ledger.Reservation{rows.Insert, rows.Update} {
 		for _, r := range list {
-			out.puts = append(out.puts, put{r, r.Encode()})
+			out.puts = append(out.puts, b.packer.put(r))
 		}
 	}
 	return out
@@ -128,7 +128,7 @@ func (b *Book) putOf(into *batch, r *ledger.Reservation) put {
 	if b.open[r.ID] == r {
 		return put{r, b.bodies[r.ID]}
 	}
-	p := put{r, r.Encode()}
+	p := b.packer.put(r)
 	into.puts = append(into.puts, p)
 	return p
 }
