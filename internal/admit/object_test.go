@@ -82,3 +82,48 @@ func sameAsJSON[T any](t *rapid.T, text []byte, v *T) {
 		t.Fatalf("read %+v of %s, want %+v: %v", back, text, *v, err)
 	}
 }
+
+// fill sets every field that a struct has, those too that are added later.
+func fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("word")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes([]byte(`{"id":"row"}`))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(t, v.Index(0))
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]int64{"search": 2}))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	default:
+		t.Fatalf("%s is filled by nobody", v.Type())
+	}
+}
+
+func TestNothingThatTheCallLogKeepsIsLeftOut(t *testing.T) {
+	var note, noteBack admit.Note
+	fill(t, reflect.ValueOf(&note).Elem())
+	if err := json.Unmarshal(note.Encode(), &noteBack); err != nil || !reflect.DeepEqual(note, noteBack) {
+		t.Errorf("%+v of %s, want %+v: %v", noteBack, note.Encode(), note, err)
+	}
+	var end, endBack admit.End
+	fill(t, reflect.ValueOf(&end).Elem())
+	text := end.Encode(end.Usage.Encode())
+	if err := json.Unmarshal(text, &endBack); err != nil || !reflect.DeepEqual(end, endBack) {
+		t.Errorf("%+v of %s, want %+v: %v", endBack, text, end, err)
+	}
+}
