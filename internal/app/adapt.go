@@ -59,6 +59,7 @@ func doors() []gateway.Door {
 			gateway.Door{Name: call.GeminiGenerate, Path: at + ":streamGenerateContent", Protocol: spoken{gemini.Generate{Stream: true}}},
 			gateway.Door{Name: call.GeminiCountTokens, Path: at + ":countTokens", Protocol: spoken{gemini.CountTokens{}}},
 			gateway.Door{Name: call.GeminiEmbed, Path: at + ":embedContent", Protocol: spoken{gemini.Embed{}}},
+			gateway.Door{Name: call.GeminiEmbedBatch, Path: at + ":batchEmbedContents", Protocol: spoken{gemini.EmbedBatch{}}},
 		)
 	}
 	return list

@@ -75,6 +75,8 @@ func doorBody(t *testing.T, door call.Door, stream bool) string {
 		return `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`
 	case call.GeminiEmbed:
 		return `{"content":{"parts":[{"text":"hello"}]}}`
+	case call.GeminiEmbedBatch:
+		return `{"requests":[{"model":"models/g","content":{"parts":[{"text":"hello"}]}}]}`
 	default:
 		t.Fatalf("say how a request of door %q looks", door)
 		return ""
@@ -161,6 +163,12 @@ func TestModelsAreListedForTheClientsOfEveryProtocol(t *testing.T) {
 	}
 	a := w.do(t.Context(), http.MethodGet, "/v1beta/models/m", routesKey, "")
 	w.must(a, 404, "model_not_found")
+	for path, want := range map[string]string{"/v1/models": `"name":"models/g"`, "/v1/models/g": `"batchEmbedContents"`} {
+		a := w.do(t.Context(), http.MethodGet, path, "", "", "X-Goog-Api-Key", routesKey)
+		if w.must(a, 200, ""); !strings.Contains(a.body, want) {
+			t.Errorf("%s with Google's header: %s", path, a.body)
+		}
+	}
 }
 
 // TestWhereThereIsNoDoorTheProtocolOfItsNeighboursIsSpoken: ERR-1, ERR-5.

@@ -30,6 +30,7 @@ const (
 	GeminiGenerate       Door = "gemini.generate"
 	GeminiCountTokens    Door = "gemini.count_tokens"
 	GeminiEmbed          Door = "gemini.embed"
+	GeminiEmbedBatch     Door = "gemini.embed_batch"
 	GeminiModels         Door = "gemini.models"
 	WeirKey              Door = "weir.key"
 )
@@ -49,7 +50,7 @@ func (d Door) Counts() bool { return d == AnthropicCountTokens || d == GeminiCou
 // is counted in tokens.
 func (d Door) Writes() bool {
 	switch d {
-	case OpenAIEmbeddings, OpenAIModerations, OpenAIModels, GeminiEmbed, GeminiModels, WeirKey:
+	case OpenAIEmbeddings, OpenAIModerations, OpenAIModels, GeminiEmbed, GeminiEmbedBatch, GeminiModels, WeirKey:
 		return false
 	default:
 		return !d.Counts()

@@ -38,8 +38,16 @@ func listed(name string) modelObject {
 	return modelObject{ID: name, Object: "model", OwnedBy: "weir", Type: "model", DisplayName: name, CreatedAt: epoch}
 }
 
+// asksAsGemini tells that a key came as Google's clients send it. Theirs ask for
+// models under /v1 too, where OpenAI's and Anthropic's do.
+func asksAsGemini(r *http.Request) bool { return r.Header.Get("X-Goog-Api-Key") != "" }
+
 // listModels shows what the key may call (KEY-5).
 func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
+	if asksAsGemini(r) {
+		g.listGeminiModels(w, r)
+		return
+	}
 	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
 		list := modelList{Object: "list", Data: []modelObject{}}
 		for _, name := range x.snapshot.Models(x.key) {
@@ -53,6 +61,10 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
+	if asksAsGemini(r) {
+		g.showGeminiModel(w, r)
+		return
+	}
 	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
 		name := strings.TrimPrefix(r.URL.Path, "/v1/models/")
 		if !slices.Contains(x.snapshot.Models(x.key), name) {
@@ -78,7 +90,7 @@ const geminiModels = "/v1beta/models"
 func listedForGemini(name string) geminiModel {
 	return geminiModel{
 		Name: "models/" + name, DisplayName: name,
-		Methods: []string{"generateContent", "streamGenerateContent", "countTokens", "embedContent"},
+		Methods: []string{"generateContent", "streamGenerateContent", "countTokens", "embedContent", "batchEmbedContents"},
 	}
 }
 
@@ -97,7 +109,7 @@ func (g *Gateway) listGeminiModels(w http.ResponseWriter, r *http.Request) {
 
 func (g *Gateway) showGeminiModel(w http.ResponseWriter, r *http.Request) {
 	g.inform(w, r, func(x *exchange) (any, *fault.Fault) {
-		name := strings.TrimPrefix(r.URL.Path, geminiModels+"/")
+		_, name, _ := strings.Cut(r.URL.Path, "/models/")
 		if !slices.Contains(x.snapshot.ModelsOf(x.key, call.GeminiModels.Protocol()), name) {
 			return nil, unknownModel(name, geminiModels)
 		}

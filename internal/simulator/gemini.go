@@ -14,6 +14,7 @@ const (
 	geminiStream   = ":streamGenerateContent"
 	geminiCount    = ":countTokens"
 	geminiEmbed    = ":embedContent"
+	geminiBatch    = ":batchEmbedContents"
 )
 
 // geminiPath takes a path apart; ok is false when it is none of the protocol's.
@@ -29,7 +30,7 @@ func geminiPath(path string) (model, verb string, ok bool) {
 		return "", "", false
 	}
 	switch model, verb = rest[:at], rest[at:]; verb {
-	case geminiGenerate, geminiStream, geminiCount, geminiEmbed:
+	case geminiGenerate, geminiStream, geminiCount, geminiEmbed, geminiBatch:
 		return model, verb, true
 	}
 	return "", "", false

@@ -61,7 +61,7 @@ func (q *Request) readPath(r *http.Request) {
 	q.Stream = verb == geminiStream
 	q.Array = q.Stream && r.URL.Query().Get("alt") != "sse"
 	q.Counts = verb == geminiCount
-	q.Figure = q.Counts || verb == geminiEmbed
+	q.Figure = q.Counts || verb == geminiEmbed || verb == geminiBatch
 }
 
 // writesNothing: the answer has no output that is billed.
@@ -233,6 +233,10 @@ func (d *reader) field(q *Request, name string) (err error) {
 		if err == nil && q.Completions > maxChoices {
 			return badField(name, "n is above %d", maxChoices)
 		}
+	case "requests":
+		return d.array(name, func() error {
+			return d.object(func(name string) error { return d.field(q, name) })
+		})
 	case "messages", "contents":
 		return d.messages(q, name)
 	case "content":
@@ -413,7 +417,7 @@ func (d *reader) name() (string, error) {
 		return "max_completion_tokens", nil
 	case "n":
 		return "n", nil
-	case "contents", "system", "input", "prompt", "max_output_tokens", "instructions", "systemInstruction", "parts", "generationConfig", "generateContentRequest", "maxOutputTokens", "candidateCount":
+	case "contents", "system", "input", "prompt", "max_output_tokens", "instructions", "systemInstruction", "parts", "generationConfig", "generateContentRequest", "requests", "maxOutputTokens", "candidateCount":
 		return string(d.scratch), nil
 	}
 	return "", nil

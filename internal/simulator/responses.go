@@ -2,7 +2,11 @@
 
 package simulator
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // The paths of the OpenAI protocol besides chat completions.
 const (
@@ -222,7 +226,12 @@ func (x *exchange) figureBody() (body []byte, kind string) {
 	if x.q.Counts {
 		return append(strconv.AppendInt([]byte(`{"totalTokens":`), input, 10), '}'), ""
 	}
-	body = []byte(`{"embedding":{"values":[0.25,-0.5,0.75]}`)
+	const vector = `{"values":[0.25,-0.5,0.75]}`
+	body = []byte(`{"embedding":` + vector)
+	if strings.HasSuffix(x.q.Path, geminiBatch) {
+		list := slices.Repeat([]string{vector}, int(x.q.Messages))
+		body = []byte(`{"embeddings":[` + strings.Join(list, ",") + "]")
+	}
 	if x.b.Usage != UsageNone {
 		body = append(number(append(body, `,"usageMetadata":{"promptTokenCount":`...), input), '}')
 	}

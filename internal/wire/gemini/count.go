@@ -44,28 +44,3 @@ func (CountTokens) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
 
 // Whole is wire.Door's: the answer is what was asked for, and no usage.
 func (CountTokens) Whole(body []byte, _ int64) call.Observed { return wire.Counted(body) }
-
-// Embed is the door :embedContent.
-type Embed struct{ Generate }
-
-var embedRules = wire.Rules{
-	Snake:    true,
-	Decides:  []string{"model", "content", "title"},
-	Required: []string{"content"},
-	Refused:  wire.RefusedMembers(),
-	Unread:   []string{"taskType", "task_type", "outputDimensionality", "output_dimensionality"},
-}
-
-// Decode reads a request of this door. It has no output that costs.
-func (Embed) Decode(r wire.Request) (*call.Call, *fault.Fault) {
-	d := decoder{wire.NewDecoder(call.GeminiEmbed, r.Body)}
-	return d.read(&embedRules, r.Model)
-}
-
-// Path is the door's at a provider.
-func (Embed) Path(_ *call.Call, model string) string { return modelPath(model) + ":embedContent" }
-
-// Rewrite is wire.Door's.
-func (Embed) Rewrite(body []byte, r wire.Rewrite) ([]byte, error) {
-	return rewrite(body, wire.Rewrite{Model: r.Model})
-}

@@ -2,7 +2,7 @@
 
 // Package gemini is the Gemini protocol's side of the doors
 // POST /v1beta/models/{model}:generateContent, :streamGenerateContent,
-// :countTokens and :embedContent: it decodes what admission, routing and
+// :countTokens, :embedContent and :batchEmbedContents: it decodes what admission, routing and
 // accounting need of a request, rewrites the few members that the gateway
 // changes, reads usage out of answers and streams, and gives our faults the
 // protocol's shape.

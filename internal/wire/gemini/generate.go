@@ -93,6 +93,8 @@ func (d decoder) decide(name string) {
 		d.Call.ServiceTier = strings.ToLower(d.StringMember(name))
 	case "generateContentRequest":
 		d.nestedRequest()
+	case "requests":
+		d.batch()
 	case "title":
 		d.Count(d.Text())
 	}

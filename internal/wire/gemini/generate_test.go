@@ -61,10 +61,23 @@ var embed = wiretest.Shape{
 	Changes: []string{"model"},
 }
 
+var batch = wiretest.Shape{
+	Door: gemini.EmbedBatch{}, Model: "g", Needs: []string{"requests"},
+	Members: map[string]string{"requests": `[{"model":"models/g","content":{"parts":[{"text":"Hello"}]}},{"content":{"parts":[{"text":"you"}]}}]`},
+	Wrong: map[string][]string{
+		"requests":         {`1`, `[]`, `true`, `{}`, `[1]`, `[null]`},
+		"requests.content": {`[{}]`, `[{"content":{"parts":[]}},{}]`, `[{"content":{},"content":{}}]`, `[{"Content":{}}]`},
+		"requests.api_key": {`[{"content":{},"api_key":"x"}]`},
+		"model":            {`"other"`, `1`},
+	},
+	Changes: []string{"model", "requests"},
+}
+
 func TestAMemberIsReadStrictly(t *testing.T) { // ERR-5, BR-197
 	t.Run("generate", func(t *testing.T) { wiretest.Strict(t, generate) })
 	t.Run("countTokens", func(t *testing.T) { wiretest.Strict(t, counting()) })
 	t.Run("embedContent", func(t *testing.T) { wiretest.Strict(t, embed) })
+	t.Run("batchEmbedContents", func(t *testing.T) { wiretest.Strict(t, batch) })
 }
 
 // ERR-5: a member in camel case and one with underscores are one member.
@@ -102,6 +115,7 @@ func TestARewriteChangesOnlyWhatItNames(t *testing.T) { // DIS-6, EST-2
 	t.Run("generate", func(t *testing.T) { wiretest.Rewritten(t, generate) })
 	t.Run("countTokens", func(t *testing.T) { wiretest.Rewritten(t, counting()) })
 	t.Run("embedContent", func(t *testing.T) { wiretest.Rewritten(t, embed) })
+	t.Run("batchEmbedContents", func(t *testing.T) { wiretest.Rewritten(t, batch) })
 	bound := wire.Rewrite{OutputBound: 9, OutputField: "max_tokens"}
 	for _, c := range []struct {
 		in   string
@@ -203,6 +217,11 @@ func TestAPromptIsMeasured(t *testing.T) {
 	if c := embed.Decode(t, embed.Body("", `"title":"abc"`, `"taskType":"X"`)); c.Prompt != (call.Prompt{TextBytes: 8, Messages: 1}) || c.Door != call.GeminiEmbed {
 		t.Errorf("a text to embed: %+v", c)
 	}
+	batch.Refused(t, `{"requests":[{"content":{}},{"model":"models/other","content":{}}]}`, "model")
+	batch.Refused(t, `{"requests":[{"content":1}]}`, "content")
+	if c := batch.Decode(t, batch.Body("")); c.Prompt != (call.Prompt{TextBytes: 8, Messages: 2}) || c.Door != call.GeminiEmbedBatch {
+		t.Errorf("texts to embed: %+v", c)
+	}
 }
 
 func TestADoorSaysWhereItIsAtAProvider(t *testing.T) {
@@ -225,6 +244,7 @@ func TestADoorSaysWhereItIsAtAProvider(t *testing.T) {
 		{gemini.Generate{}.Path(nil, "tunedModels/a b"), "/tunedModels/a%20b:generateContent"},
 		{gemini.CountTokens{}.Path(nil, "g"), "/models/g:countTokens"},
 		{gemini.Embed{}.Path(nil, "g?x"), "/models/g%3Fx:embedContent"},
+		{gemini.EmbedBatch{}.Path(nil, "g"), "/models/g:batchEmbedContents"},
 	} {
 		if c.got != c.want {
 			t.Errorf("at %s, want %s", c.got, c.want)

@@ -58,6 +58,8 @@ func (w *rewriter) member(key []byte) {
 		} else {
 			w.Skip()
 		}
+	case "requests":
+		w.ArrayOrSkip(func() { w.ObjectOrSkip(w.member) })
 	case "generationConfig", "generation_config":
 		w.config(start)
 	default:

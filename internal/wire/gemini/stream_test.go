@@ -200,7 +200,7 @@ func TestACountIsAnAnswerWithoutUsage(t *testing.T) { // SPEC section 9
 
 func FuzzDoors(f *testing.F) {
 	seeds := []string{
-		generate.Body("", `"generationConfig":{"maxOutputTokens":50,"candidateCount":2}`, `"tools":[{"googleSearch":{}}]`), embed.Body(""),
+		generate.Body("", `"generationConfig":{"maxOutputTokens":50,"candidateCount":2}`, `"tools":[{"googleSearch":{}}]`), embed.Body(""), batch.Body(""),
 		`{"generate_content_request":{"model":"models/m","contents":[{"parts":[{"fileData":{"fileUri":"files/2"},"inlineData":{"data":"AAAA"}}]}]}}`,
 		first, array(next, ended), sse(first),
 	}
@@ -211,7 +211,7 @@ func FuzzDoors(f *testing.F) {
 		}
 		seeds = append(seeds, string(text))
 	}
-	wiretest.Fuzz(f, []wire.Door{gemini.Generate{}, gemini.Generate{Stream: true}, gemini.CountTokens{}, gemini.Embed{}}, seeds)
+	wiretest.Fuzz(f, []wire.Door{gemini.Generate{}, gemini.Generate{Stream: true}, gemini.CountTokens{}, gemini.Embed{}, gemini.EmbedBatch{}}, seeds)
 }
 
 // ERR-2, ERR-3: a day's budget that is spent is Google's own quota failure, which its
