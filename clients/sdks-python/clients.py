@@ -123,7 +123,8 @@ class ChainOpenAI(Chain):
     @functools.cache
     def client(self, key, model="m", output=100, retries=1, unready=False):
         return langchain_openai.ChatOpenAI(
-            model=self.model(model), api_key=gateway.secret(key), base_url=gateway.url(unready), max_retries=retries, max_tokens=output
+            model=self.model(model), api_key=gateway.secret(key), base_url=gateway.url(unready), max_retries=retries, max_tokens=output,
+            stream_usage=True,  # it is not asked for at addresses other than OpenAI's
         )
 
 
