@@ -181,3 +181,44 @@ func TestAnotherSpellingOfADoorIsNoDoor(t *testing.T) {
 		t.Errorf("%d requests reached the provider", n)
 	}
 }
+
+// TestWhatCanBeReadAnswersToHEADAndEveryPathToOPTIONS: SPEC section 9, ERR-4, ERR-5.
+// Nothing of it is charged, asks a provider or needs more than its own key.
+func TestWhatCanBeReadAnswersToHEADAndEveryPathToOPTIONS(t *testing.T) {
+	w := newWorld(t, doorModels+"keys:\n  - {name: k, secret: "+routesKey+", limits: {rpm: 1}}\n")
+	for _, route := range w.server.Routes() {
+		path := strings.ReplaceAll(route.Path, "{model}", map[bool]string{true: "g", false: "m"}[route.Door.Protocol() == "gemini"])
+		options := w.do(t.Context(), http.MethodOptions, path, "", "")
+		allowed := options.header.Get("Allow")
+		if options.status != 204 || options.body != "" || !strings.Contains(allowed, route.Method) || !strings.Contains(allowed, "OPTIONS") ||
+			options.header.Get("X-Weir-Request-Id") == "" || options.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("OPTIONS %s: %v %v", path, options, options.header)
+		}
+		head := w.do(t.Context(), http.MethodHead, path, routesKey, "")
+		switch {
+		case head.err != nil || head.body != "":
+			t.Errorf("HEAD %s: %v (%v)", path, head, head.err)
+		case !route.Governed:
+			get := w.do(t.Context(), http.MethodGet, path, routesKey, "")
+			if head.status != 200 || get.status != 200 || head.header.Get("Content-Type") != get.header.Get("Content-Type") || !strings.Contains(allowed, "HEAD") {
+				t.Errorf("HEAD %s is %d %v, GET is %d %v, allowed is %q", path, head.status, head.header, get.status, get.header, allowed)
+			}
+			if route.Door != "" {
+				w.must(w.do(t.Context(), http.MethodHead, path, "the-secret-of-nobody-at-all", ""), 401, "")
+			}
+		case !strings.Contains(path, "/models/"): // which is a name that can be looked up
+			if head.status != 405 || head.header.Get("Allow") != allowed || !strings.Contains(allowed, "POST") {
+				t.Errorf("HEAD %s: %d, %v", path, head.status, head.header)
+			}
+		}
+	}
+	for _, path := range []string{"/v1/nothing", "/console", "/v1beta/files"} {
+		w.must(w.do(t.Context(), http.MethodOptions, path, "", ""), 404, "not_found")
+	}
+	if n := w.provider.Bill().Requests; n != 0 {
+		t.Errorf("%d requests reached the provider", n)
+	}
+	w.must(w.chat(routesKey, "m"), 200, "")
+	w.must(w.chat(routesKey, "m"), 429, "api_key_rpm_exceeded")
+	w.settled("1", "10")
+}

@@ -42,7 +42,6 @@ func (g *Gateway) table() []Route {
 		{Method: http.MethodGet, Path: "/v1/key", Door: call.WeirKey, handle: g.showKey},
 		{Method: http.MethodGet, Path: "/healthz", handle: g.healthz},
 		{Method: http.MethodGet, Path: "/readyz", handle: g.readyz},
-		{Method: http.MethodHead, Path: "/", handle: g.root},
 		{Method: http.MethodGet, Path: "/", handle: g.root},
 	}...)
 }
@@ -65,8 +64,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !ok {
 			continue
 		}
-		if route.Method != r.Method {
-			allowed = append(allowed, route.Method)
+		if !route.answers(r.Method) {
+			allowed = append(allowed, route.methods()...)
 			continue
 		}
 		if route.Governed {
@@ -76,12 +75,39 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if len(allowed) > 0 {
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
+	switch {
+	case len(allowed) == 0:
+		g.refuseEarly(w, r, fault.New(fault.NotFound, "there is no door at %s; the doors are %s", r.URL.Path, g.doorList))
+	case r.Method == http.MethodOptions:
+		g.options(w, r, allowed)
+	default:
+		w.Header().Set("Allow", allow(allowed))
 		g.refuseEarly(w, r, fault.New(fault.MethodNotAllowed, "%s does not answer to %s; use %s", r.URL.Path, r.Method, strings.Join(allowed, " or ")))
-		return
 	}
-	g.refuseEarly(w, r, fault.New(fault.NotFound, "there is no door at %s; the doors are %s", r.URL.Path, g.doorList))
+}
+
+// answers: what can be read can be asked for without its body, too.
+func (route *Route) answers(method string) bool {
+	return route.Method == method || route.Method == http.MethodGet && method == http.MethodHead
+}
+
+func (route *Route) methods() []string {
+	if route.Method == http.MethodGet {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	return []string{route.Method}
+}
+
+// options says what a path answers to. It needs no key, as clients that ask send
+// none, and no header that would let a web page use one.
+func (g *Gateway) options(w http.ResponseWriter, r *http.Request, allowed []string) {
+	g.name(w, r)
+	w.Header().Set("Allow", allow(allowed))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func allow(methods []string) string {
+	return strings.Join(append(methods, http.MethodOptions), ", ")
 }
 
 // matches tells whether a path is the route's, and the name that it has in place
