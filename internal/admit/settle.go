@@ -97,7 +97,7 @@ func Settle(r *ledger.Reservation, p *Planned, e Ending) Charged {
 	settlement := &ledger.Settlement{Outcome: e.Outcome}
 	usage, due := owed(p, &e)
 	var detail []byte
-	if e.Observed.Reported && due != dueReported {
+	if e.Observed.Reported && !believable(p, e.Observed.Usage) {
 		c.mark(call.MarkAbsurd)
 	}
 	switch {
@@ -141,7 +141,7 @@ func owed(p *Planned, e *Ending) (call.Usage, due) {
 	o := &e.Observed
 	failed := e.Failed || o.ErrorSeen
 	switch {
-	case o.Reported && believable(p, o.Usage):
+	case o.Reported && believable(p, o.Usage) && !p.worthless(&o.Usage):
 		return o.Usage, dueReported
 	case failed && !o.OutputSeen && o.OutputBytes <= 0:
 		return call.Usage{}, dueNothing
@@ -154,6 +154,13 @@ func owed(p *Planned, e *Ending) (call.Usage, due) {
 			Requests: 1, Units: p.estimatedUnits(),
 		}, dueEstimate
 	}
+}
+
+// worthless: what was reported is units alone, images or seconds, of which the
+// price knows none. It would be free; what its tokens may come to is charged
+// (PRC-1: a part that is not set is never free).
+func (p *Planned) worthless(u *call.Usage) bool {
+	return p.Price != nil && u.Tokens() == 0 && u.Units != (call.Units{}) && p.Price.Priced(u.Units) == (call.Units{})
 }
 
 func believable(p *Planned, u call.Usage) bool {

@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,45 +41,77 @@ func doorModel(door call.Door) string {
 	}
 }
 
-// doorBody is a request for the door of a governed route. A door that is added
-// has to be added here.
+// doorBody is a request for the door of a governed route.
 func doorBody(t *testing.T, door call.Door, stream bool) string {
 	t.Helper()
-	streams := ""
+	return doorRequest(t, door, doorModel(door), stream, 0)
+}
+
+// doorRequest is one for a model, with a bound of its output above 0 where the
+// door has one. A door that is added has to be added here.
+func doorRequest(t *testing.T, door call.Door, model string, stream bool, bound int) string {
+	t.Helper()
+	streams, bounds := "", ""
 	if stream {
 		streams = `,"stream":true`
 	}
+	if bound > 0 {
+		bounds = fmt.Sprintf(`,"%s":%d`, outputMember(door), bound)
+	}
+	named := `{"model":"` + model + `",`
 	switch door {
 	case call.OpenAIChat:
-		return `{"model":"m","messages":[{"role":"user","content":"hello"}]` + streams + `}`
+		return named + `"messages":[{"role":"user","content":"hello"}]` + bounds + streams + `}`
 	case call.OpenAIResponses:
-		return `{"model":"m","input":"hello"` + streams + `}`
+		return named + `"input":"hello"` + bounds + streams + `}`
 	case call.OpenAICompletions:
-		return `{"model":"m","prompt":"hello"` + streams + `}`
-	case call.OpenAIEmbeddings:
-		return `{"model":"m","input":"hello"}`
-	case call.OpenAIModerations:
-		return `{"model":"free","input":"hello"}`
+		return named + `"prompt":"hello"` + bounds + streams + `}`
+	case call.OpenAIEmbeddings, call.OpenAIModerations:
+		return named + `"input":"hello"}`
 	case call.OpenAIImages:
-		return `{"model":"m","prompt":"hello"}`
+		return named + `"prompt":"hello"` + streams + `}`
 	case call.OpenAISpeech:
-		return `{"model":"free","input":"hello","voice":"alloy"}`
+		return named + `"input":"hello","voice":"alloy"` + strings.Replace(streams, `"stream":true`, `"stream_format":"sse"`, 1) + `}`
 	case call.OpenAITranscriptions:
-		return "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n" +
-			"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp3\"\r\nContent-Type: audio/mpeg\r\n\r\nID3 hello\r\n--x--\r\n"
+		field := "--x\r\nContent-Disposition: form-data; name=\"%s\"%s\r\n\r\n%s\r\n"
+		form := fmt.Sprintf(field, "model", "", model)
+		if stream {
+			form += fmt.Sprintf(field, "stream", "", "true")
+		}
+		return form + fmt.Sprintf(field, "file", "; filename=\"a.mp3\"\r\nContent-Type: audio/mpeg", "ID3 hello") + "--x--\r\n"
 	case call.AnthropicMessages, call.AnthropicCountTokens:
 		if door == call.AnthropicCountTokens {
 			streams = ""
 		}
-		return `{"model":"a","max_tokens":100,"messages":[{"role":"user","content":"hello"}]` + streams + `}`
+		if bound == 0 {
+			bounds = `,"max_tokens":100`
+		}
+		return named + `"messages":[{"role":"user","content":"hello"}]` + bounds + streams + `}`
 	case call.GeminiGenerate, call.GeminiCountTokens:
-		return `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`
+		if bound > 0 {
+			bounds = `,"generationConfig":{` + bounds[1:] + `}`
+		}
+		return `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]` + bounds + `}`
 	case call.GeminiEmbed:
 		return `{"content":{"parts":[{"text":"hello"}]}}`
 	case call.GeminiEmbedBatch:
 		return `{"requests":[{"model":"models/g","content":{"parts":[{"text":"hello"}]}}]}`
 	default:
 		t.Fatalf("say how a request of door %q looks", door)
+		return ""
+	}
+}
+
+// outputMember bounds the output of a door's requests; "" where nothing does.
+func outputMember(door call.Door) string {
+	switch door {
+	case call.OpenAIChat, call.OpenAICompletions, call.AnthropicMessages:
+		return "max_tokens"
+	case call.OpenAIResponses:
+		return "max_output_tokens"
+	case call.GeminiGenerate:
+		return "maxOutputTokens"
+	default:
 		return ""
 	}
 }

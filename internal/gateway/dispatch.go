@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,6 +24,9 @@ import (
 func forwarded() []string {
 	return []string{"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Openai-Beta", "User-Agent"}
 }
+
+// outcomeGone is the call log's word for a request whose client has gone.
+const outcomeGone = "client_gone"
 
 // causes of an upstream context's end.
 var (
@@ -84,7 +88,8 @@ func (u *upstream) end() {
 func (x *exchange) dispatch() (*upstream, bool) {
 	if x.r.Context().Err() != nil {
 		// Gone before anything was sent: everything goes back (RES-10).
-		x.ending.Outcome = "client_gone"
+		x.ending.Outcome = outcomeGone
+		x.answerFault(clientGone())
 		return nil, false
 	}
 	p := x.planned.Provider
@@ -247,12 +252,7 @@ func (x *exchange) unreachable(u *upstream, err error) {
 // breakOff answers for an attempt that ended without an answer. err is what was
 // seen of it; what ended it is the cause, where that is known.
 func (x *exchange) breakOff(u *upstream, err error) {
-	f := x.brokenBy(u, err)
-	if errors.Is(context.Cause(u.ctx), errClientGone) {
-		x.settle() // nobody is there to be answered
-		return
-	}
-	x.refuse(f)
+	x.fail(x.brokenBy(u, err))
 }
 
 // brokenBy is broken with what ended the attempt, where that is known.
@@ -276,10 +276,11 @@ func (x *exchange) broken(err error) *fault.Fault {
 		return f
 	}
 	if errors.Is(err, errClientGone) {
-		x.ending.Outcome = "client_gone"
-		return unavailable()
+		x.ending.Outcome = outcomeGone
+		return clientGone()
 	}
-	x.ending.Failed = true
+	// What is too large for us, its provider has made and bills (RES-4).
+	x.ending.Failed = !errors.Is(err, errTooLarge)
 	x.g.Log.Warn("provider failed", "request_id", x.id.String(), "provider", name, "error", redactURL(err))
 	var timeout net.Error
 	switch {
@@ -308,7 +309,10 @@ func redactURL(err error) string {
 	return err.Error()
 }
 
-var errInvalidAnswer = errors.New("invalid answer")
+var (
+	errInvalidAnswer = errors.New("invalid answer")
+	errTooLarge      = fmt.Errorf("%w: it is too large", errInvalidAnswer)
+)
 
 // answerBytes bounds a whole answer.
 func (u *upstream) answerBytes() int64 {
@@ -328,7 +332,7 @@ func (u *upstream) readAll(r io.Reader) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(body)) > limit {
-		return body, errInvalidAnswer
+		return body, errTooLarge
 	}
 	return body, err
 }

@@ -87,7 +87,7 @@ type StreamOptions struct {
 // Stream follows one streamed answer.
 type Stream interface {
 	// Feed takes bytes as they arrive and appends to dst what to forward now:
-	// whole events.
+	// whole events. Its one error is that an event is too large.
 	Feed(dst, p []byte) ([]byte, error)
 	// Close appends what is left of a stream that has ended.
 	Close(dst []byte) []byte

@@ -15,14 +15,37 @@ import (
 // refuse answers with one of our faults; a reservation is settled first, so that
 // whoever has read the answer finds it settled (RES-11).
 func (x *exchange) refuse(f *fault.Fault) {
-	x.settle()
 	workspace := ""
 	if x.snapshot != nil {
 		workspace = x.snapshot.Workspace.ID
 	}
 	x.g.Observer.Refused(f, workspace)
+	x.answerFault(f)
+}
+
+// fail answers for an attempt that broke off; who has gone is refused nothing.
+func (x *exchange) fail(f *fault.Fault) {
+	if x.ending.Outcome == outcomeGone {
+		x.answerFault(f)
+		return
+	}
+	x.refuse(f)
+}
+
+// answerFault is for what is no refusal.
+func (x *exchange) answerFault(f *fault.Fault) {
+	x.settle()
 	x.answered = true
 	writeFault(x.w, x.protocol, f, x.id.String())
+}
+
+// clientGone is for a client that has closed its side of the connection. It has
+// gone as far as anybody can tell; one that reads on is told so, and never finds
+// an empty answer or a clean end (ERR-6).
+func clientGone() *fault.Fault {
+	f := fault.New(fault.InvalidRequest, "the client closed its side of the connection before the answer was complete, which ends the request; what its provider has done is charged")
+	f.NoRetry = true
+	return f
 }
 
 // refuseEarly answers where no exchange has begun: an unknown path or method.

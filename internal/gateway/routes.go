@@ -101,7 +101,7 @@ func (route *Route) methods() []string {
 // options says what a path answers to. It needs no key, as clients that ask send
 // none, and no header that would let a web page use one.
 func (g *Gateway) options(w http.ResponseWriter, r *http.Request, allowed []string) {
-	g.name(w, r)
+	g.name(w, r, "")
 	w.Header().Set("Allow", allow(allowed))
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/weirhq/weir/internal/fault"
 )
 
 const (
@@ -45,20 +47,33 @@ func (x *exchange) relayStream(u *upstream) {
 		Call: x.call,
 	})
 	r.idle = u.after(u.provider.Timeouts.Idle, errIdle)
+	if !x.call.ArrayStream && u.isObject() {
+		r.stopTimers()
+		x.relayWhole(u)
+		return
+	}
 	err := r.pump()
+	r.stopTimers()
+	r.end(err)
+}
+
+func (r *relay) stopTimers() {
 	for _, timer := range [...]*time.Timer{r.idle, r.last} {
 		if timer != nil {
 			timer.Stop()
 		}
 	}
-	r.end(err)
 }
 
 // pump reads until the stream ends; nil is an end in order.
 func (r *relay) pump() error {
+	body, err := r.u.plain()
+	if err != nil {
+		return err
+	}
 	buffer := make([]byte, leastStreamBuffer)
 	for {
-		n, err := r.u.Body.Read(buffer)
+		n, err := body.Read(buffer)
 		if n > 0 {
 			if feedErr := r.feed(buffer[:n]); feedErr != nil {
 				return feedErr
@@ -95,7 +110,7 @@ func (r *relay) feed(p []byte) error {
 	}
 	r.send(r.out)
 	if err != nil {
-		return errors.Join(errInvalidAnswer, err)
+		return errors.Join(errTooLarge, err)
 	}
 	return nil
 }
@@ -159,8 +174,8 @@ func (r *relay) end(err error) {
 	x.ending.Observed = r.stream.Observed()
 	gone := x.r.Context().Err() != nil || r.lost
 	if gone && !x.ending.Observed.Finished {
-		x.ending.Outcome = "client_gone"
-		x.settle()
+		x.ending.Outcome = outcomeGone
+		r.breakOff(clientGone())
 		return
 	}
 	if err == nil && x.ending.Observed.Finished {
@@ -177,9 +192,14 @@ func (r *relay) end(err error) {
 	if err == nil {
 		err = io.ErrUnexpectedEOF // without a terminal event
 	}
-	f := x.brokenBy(r.u, err)
+	r.breakOff(x.brokenBy(r.u, err))
+}
+
+// breakOff settles, and ends the answer with a fault.
+func (r *relay) breakOff(f *fault.Fault) {
+	x := r.x
 	if !r.started {
-		x.refuse(f)
+		x.fail(f)
 		return
 	}
 	x.settle()

@@ -3,12 +3,17 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
+	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/internal/call"
@@ -35,9 +40,13 @@ func (x *exchange) relayWhole(u *upstream) {
 		x.breakOff(u, err)
 		return
 	}
-	x.ending.Outcome = "ok"
-	if x.r.Context().Err() != nil {
-		x.ending.Outcome = "client_gone"
+	switch {
+	case x.ending.Observed.ErrorSeen: // one that calls itself an answer
+		x.ending.Failed, x.ending.Outcome = true, "provider_error"
+	case x.r.Context().Err() != nil:
+		x.ending.Outcome = outcomeGone
+	default:
+		x.ending.Outcome = "ok"
 	}
 	x.settle()
 	h := x.answerHeaders(u)
@@ -45,16 +54,51 @@ func (x *exchange) relayWhole(u *upstream) {
 	x.write(u.StatusCode, u.redact(body))
 }
 
-// decoded reads the body, unpacking it when the provider packed it unasked.
+// decoded reads the whole body, unpacked.
 func (u *upstream) decoded() ([]byte, error) {
-	if u.Header.Get("Content-Encoding") != "gzip" {
-		return u.readAll(u.Body)
-	}
-	unpacked, err := gzip.NewReader(u.Body)
+	body, err := u.plain()
 	if err != nil {
+		return nil, err
+	}
+	return u.readAll(body)
+}
+
+// plain is the body, unpacked where the provider has packed it unasked. What is
+// packed in another way than these cannot be read.
+func (u *upstream) plain() (io.Reader, error) {
+	var unpacked io.Reader
+	var err error
+	switch strings.ToLower(strings.TrimSpace(u.Header.Get("Content-Encoding"))) {
+	case "", "identity":
+		return u.Body, nil
+	case "gzip", "x-gzip":
+		unpacked, err = gzip.NewReader(u.Body)
+	case "deflate":
+		unpacked, err = zlib.NewReader(u.Body)
+	default:
 		return nil, errInvalidAnswer
 	}
-	return u.readAll(io.Reader(unpacked))
+	if err != nil {
+		return nil, errors.Join(errInvalidAnswer, err)
+	}
+	return unpacked, nil
+}
+
+// isObject: the provider has answered a request for events with one JSON object,
+// as some servers do that know no streams. It looks at the first byte, for others
+// send events under that name.
+func (u *upstream) isObject() bool {
+	kind, _, err := mime.ParseMediaType(u.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || u.Header.Get("Content-Encoding") != "" {
+		return false
+	}
+	ahead := bufio.NewReader(u.Body)
+	first, err := ahead.Peek(1)
+	u.Body = struct {
+		io.Reader
+		io.Closer
+	}{ahead, u.Body}
+	return err == nil && first[0] == '{'
 }
 
 // relayError passes a provider's own error on with its status and body

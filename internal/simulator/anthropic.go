@@ -93,7 +93,7 @@ func (s anthropicSpeech) opening(x *exchange) bool {
 	return x.chunk("message_start", func(dst []byte) []byte {
 		dst = append(dst, `{"type":"message_start","message":`...)
 		dst = append(s.head(dst, &x.plan), `],"stop_reason":null,"stop_sequence":null`...)
-		placeholder := min(1, x.plan.output)
+		placeholder := x.plan.begun()
 		if x.plan.usage == UsageShrink {
 			placeholder = x.plan.output + shrinks
 		}

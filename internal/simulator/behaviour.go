@@ -55,9 +55,14 @@ type Behaviour struct {
 	Break             Break
 
 	Split, Join int64 // 0 is 1
+	Pad         int64 // pad
 	CRLF        bool
 	Ping        bool
 	Gzip        bool
+	Pack        bool
+	Whole       bool
+	Linger      bool
+	Halt        bool
 	Invalid     bool
 	Echo        bool
 	Ignore      bool
@@ -207,6 +212,7 @@ func (b *Behaviour) check() error {
 		{"retry", b.RetryAfterSeconds, maxRetry},
 		{"split", b.Split, maxPieces},
 		{"join", b.Join, maxPieces},
+		{"pad", b.Pad, maxText},
 	} {
 		if c.value < 0 || c.value > c.max {
 			return fmt.Errorf("%w: %s is outside 0 to %d", errScript, c.key, c.max)

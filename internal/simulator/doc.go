@@ -53,7 +53,12 @@
 //	as=NAME        model of the answer
 //	crlf           lines of the stream end in CR LF
 //	ping           a comment line before each event
+//	pad=N          N bytes that say nothing, before the usage
 //	gzip           compress when the client accepts it
+//	pack           compress, whether the client accepts it or not
+//	whole          answer a request for a stream with a whole answer
+//	linger         stay open after the end of a stream, until the client goes
+//	halt           stop work on a whole answer when the client goes
 //	invalid        the whole answer, or the second content event, is broken JSON
 //	echo           errors repeat the credential; without status, 401
 //	ignore         go on although the client has gone
@@ -71,11 +76,14 @@
 //
 // An answered request is billed its prompt and its output. One that broke off
 // or lost its client is billed the prompt and the output produced so far, with
-// these exceptions: errors, answers of broken JSON and answers broken before any
-// output are free (usage=always bills an error in full); a whole answer is
-// produced in one piece as soon as the request is accepted, so a client that
-// goes away before a whole answer is billed for it. The bill names each part that
-// has a price of its own. What is reported
-// as usage never changes what is billed. Everything is booked, and the request
-// is out of flight, before the last byte of its answer is written.
+// these exceptions. Errors, and answers broken before any output, are free:
+// usage=always bills an error in full, and a message that has been told its
+// usage at its start owes that. Whole answers of broken JSON are billed when they
+// have a text. A whole answer is produced in one piece as soon as the request is
+// accepted, so a client that goes away before it is billed for it, with halt its
+// prompt alone. Images and sound are billed when they are complete; broken ones,
+// of which something was sent, their prompt. What is reported as usage never changes
+// what is billed. Everything is booked, and the request is out of flight, before
+// the last byte of its answer is written. The bill names each part that has a
+// price of its own.
 package simulator

@@ -3,9 +3,11 @@
 package simulator
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -56,10 +58,10 @@ func (x *exchange) run() {
 	case !x.reach(BeforeHeaders()):
 	case x.fail != nil:
 		x.failed()
+	case x.q.Stream && !x.b.Whole:
+		x.stream()
 	case x.q.Figure:
 		x.figure()
-	case x.q.Stream:
-		x.stream()
 	default:
 		x.whole()
 	}
@@ -77,14 +79,27 @@ func (x *exchange) end(o Outcome) {
 	case x.b.Free,
 		x.fail != nil && (x.b.Usage != UsageAlways || o == Gone),
 		x.b.Break.At == BeforeHeaders(),
-		x.b.Invalid && !x.q.Stream,
-		!x.q.Stream && broken && (x.b.Break.Manner == BreakError || x.b.Break.At == AfterEvents(0)),
-		x.q.Stream && broken && x.produced == 0:
+		x.b.Invalid && !x.streams() && x.wordless(),
+		!x.streams() && broken && (x.b.Break.Manner == BreakError || x.b.Break.At == AfterEvents(0)),
+		!x.streams() && broken && x.wordless(),
+		x.streams() && broken && x.produced == 0:
 		input, output = 0, 0
 	case x.fail != nil:
 		output = x.plan.choices * x.plan.output
+	case x.q.media() && (broken || o == Gone || x.b.Invalid && !x.streams()):
+		output = 0
+	case !x.streams() && broken && x.b.Break.At.Place == PlaceAfter:
+		output = min(output, x.plan.reasoning+x.plan.tokens(x.b.Break.At.Events)) // what has been sent
 	}
 	x.s.meter.end(x.ticket, o, x.status, input, output, x.plan.billed(input, output == x.plan.choices*x.plan.output))
+}
+
+// streams tells that the answer is a stream.
+func (x *exchange) streams() bool { return x.q.Stream && !x.b.Whole }
+
+// wordless: the beginning of a whole answer is worth nothing.
+func (x *exchange) wordless() bool {
+	return x.q.Figure && !x.q.media() && x.q.Path != transcriptPath
 }
 
 // reach comes to a point of the answer: waits at its gates, or breaks off there.
@@ -100,7 +115,7 @@ func (x *exchange) reach(p Point) bool {
 	if x.b.Break.Manner == "" || x.b.Break.At != p {
 		return true
 	}
-	if !x.flush() {
+	if !x.flush() || p != BeforeHeaders() && x.out.send(nil) != nil { // the headers at least
 		return false
 	}
 	switch x.b.Break.Manner {
@@ -144,10 +159,12 @@ func (x *exchange) failed() {
 // whole sends a whole answer, or its beginning when it breaks off.
 func (x *exchange) whole() {
 	body, firstText, usageAt := x.speech.whole(x.out.pending[:0], &x.plan)
+	body = x.padded(body, usageAt)
 	x.out.pending = body[:0]
 	if !x.passGates() {
 		return
 	}
+	x.produced = x.plan.choices * x.plan.output
 	x.status = http.StatusOK
 	if x.b.Invalid {
 		body[len(body)-1] = ']'
@@ -168,6 +185,15 @@ func (x *exchange) whole() {
 		sent = len(body) - 1
 	}
 	x.sendWhole(body, sent)
+}
+
+// padded has spaces at a place of an answer, between two of its words.
+func (x *exchange) padded(body []byte, at int) []byte {
+	if x.b.Pad == 0 {
+		return body
+	}
+	padding := bytes.Repeat([]byte{' '}, int(x.b.Pad))
+	return slices.Insert(body, at, padding...)
 }
 
 // sendWhole sends the first bytes of a body, and breaks off there unless they

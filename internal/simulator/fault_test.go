@@ -27,14 +27,14 @@ func TestAnAnswerBreaksOffWhereAndHowItIsTold(t *testing.T) {
 	r := start(t, simulator.Options{})
 	for _, c := range []struct {
 		at             string
-		events         int  // content events that arrive
-		usage          bool // usage arrives in the stream
-		whole          int  // bytes of text that arrive in a whole answer, -1: no headers
-		output, wholly int64
+		events         int   // content events that arrive
+		usage          bool  // usage arrives in the stream
+		whole          int   // bytes of text that arrive in a whole answer, -1: no headers
+		output, wholly int64 // billed
 	}{
 		{"headers", 0, false, -1, 0, 0},
 		{"after:0", 0, false, 0, 0, 0},
-		{"after:2", 2, false, 32, 8, 12},
+		{"after:2", 2, false, 32, 8, 8},
 		{"usage", 3, false, 48, 12, 12},
 		{"done", 3, true, 48, 12, 12},
 	} {
@@ -110,7 +110,7 @@ func TestErrorsAreShapedAndFree(t *testing.T) {
 		{"max_tokens refused", "sim?refuse=max_tokens", `"max_tokens":5`, 400, `"param":"max_tokens"`, 0, 0},
 		{"a refused field that is absent", "sim?out=5&refuse=max_tokens", `"max_completion_tokens":5`, 200, `"usage"`, 3, 5},
 		{"an error in the stream with the credential", "sim?echo&error=after:0", streamed, 200, apiKey, 0, 0},
-		{"broken JSON", "sim?invalid&out=5", "", 200, `}]`, 0, 0},
+		{"broken JSON", "sim?invalid&out=5", "", 200, `}]`, 3, 5},
 		{"a free answer", "sim?free&out=5", "", 200, `"usage"`, 0, 0},
 		{"an error that is compressed only when asked", "sim?gzip&status=500", "", 500, `"error"`, 0, 0},
 	} {
@@ -424,14 +424,15 @@ func TestEventsAreSplitAndJoined(t *testing.T) {
 	}
 }
 
+// What the packed answer of a provider that packs unasked says is plain.
 func TestAnswersAreCompressedOnlyForClientsThatAskForIt(t *testing.T) {
 	r := start(t, simulator.Options{})
 	for _, more := range []string{`"n":1`, streamed} {
-		for _, model := range []string{"sim?out=30", "sim?out=30&gzip"} {
+		for _, model := range []string{"sim?out=30", "sim?out=30&gzip", "sim?out=30&pack"} {
 			for _, accepts := range []string{"identity", "gzip"} {
 				_, h, text, err := r.ask(body(model, more), "Accept-Encoding", accepts)
 				zipped := h.Get("Content-Encoding") == "gzip"
-				if want := strings.HasSuffix(model, "gzip") && accepts == "gzip"; err != nil || zipped != want {
+				if want := strings.HasSuffix(model, "pack") || strings.HasSuffix(model, "gzip") && accepts == "gzip"; err != nil || zipped != want {
 					t.Fatalf("%s to %s: %v, %v", model, accepts, h, err)
 				}
 				if zipped {

@@ -76,6 +76,19 @@ func (p *plan) offset(event int64) int64 {
 // tokens is the number of visible tokens in the first events.
 func (p *plan) tokens(events int64) int64 { return min(events*p.chunk, p.visible) }
 
+// begun is the output that a message claims at its start.
+func (p *plan) begun() int64 { return min(1, p.output) }
+
+// tellsUsage tells that usage is reported, and truly.
+func (p *plan) tellsUsage() bool {
+	switch p.usage {
+	case UsageAsked, UsageAlways, UsageEach, UsageFinish:
+		return true
+	default:
+		return false
+	}
+}
+
 const lorem = "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. " +
 	"Ut enim ad minim veniam, quis nostrud exercitation ullamco laboris nisi ut aliquip ex ea commodo consequat. "
 

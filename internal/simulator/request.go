@@ -11,6 +11,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -64,22 +65,32 @@ func (q *Request) readPath(r *http.Request) {
 	q.Figure = q.Counts || verb == geminiEmbed || verb == geminiBatch
 }
 
+// media: the answer is images or sound.
+func (q *Request) media() bool { return q.Path == imagesPath || q.Path == speechPath }
+
 // writesNothing: the answer has no output that is billed.
 func (q *Request) writesNothing() bool {
 	switch q.Path {
-	case embeddingsPath, moderationsPath, speechPath:
+	case embeddingsPath, moderationsPath:
 		return true
+	case speechPath:
+		return !q.Stream
 	}
 	return q.Figure && q.Protocol == Gemini
 }
 
 // namesEvents: the events of its stream have names.
-func (q *Request) namesEvents() bool { return q.Protocol == Anthropic || q.Path == responsesPath }
+func (q *Request) namesEvents() bool {
+	return q.Protocol == Anthropic || q.Path == responsesPath || q.Figure
+}
 
 // deltaName is that of an event with text.
 func (q *Request) deltaName() string {
-	if q.Path == responsesPath {
+	switch q.Path {
+	case responsesPath:
 		return "response.output_text.delta"
+	case imagesPath, speechPath, transcriptPath:
+		return mediaSpeech{path: q.Path}.delta()
 	}
 	return "content_block_delta"
 }
@@ -181,6 +192,7 @@ func readForm(q *Request) error {
 	if len(form.Value["model"]) == 1 {
 		q.Model = form.Value["model"][0]
 	}
+	q.Stream = slices.Equal(form.Value["stream"], []string{"true"})
 	q.Messages = int64(len(form.File["file"]))
 	return nil
 }
@@ -204,6 +216,10 @@ func (d *reader) field(q *Request, name string) (err error) {
 		q.Model = string(model)
 	case "stream":
 		q.Stream, err = d.boolean(name)
+	case "stream_format":
+		var format []byte
+		format, err = d.text(name)
+		q.Stream = string(format) == "sse"
 	case "stream_options":
 		q.IncludeUsage = false
 		if q.has[fieldIndex(FieldStreamOptions)], err = d.present(); err != nil || !q.has[fieldIndex(FieldStreamOptions)] {
@@ -417,7 +433,7 @@ func (d *reader) name() (string, error) {
 		return "max_completion_tokens", nil
 	case "n":
 		return "n", nil
-	case "contents", "system", "input", "prompt", "max_output_tokens", "instructions", "systemInstruction", "parts", "generationConfig", "generateContentRequest", "requests", "maxOutputTokens", "candidateCount":
+	case "contents", "stream_format", "system", "input", "prompt", "max_output_tokens", "instructions", "systemInstruction", "parts", "generationConfig", "generateContentRequest", "requests", "maxOutputTokens", "candidateCount":
 		return string(d.scratch), nil
 	}
 	return "", nil

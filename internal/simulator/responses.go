@@ -2,11 +2,7 @@
 
 package simulator
 
-import (
-	"slices"
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // The paths of the OpenAI protocol besides chat completions.
 const (
@@ -177,63 +173,4 @@ func (responsesSpeech) breaks(x *exchange, r *refusal) {
 		dst = append(append(dst, r.code...), `","message":`...)
 		return append(appendQuoted(dst, r.message), `,"param":null}`...)
 	})
-}
-
-// figure answers what has no text: counts, vectors, verdicts, images, sounds.
-func (x *exchange) figure() {
-	x.status = 200
-	body, kind := x.figureBody()
-	if kind != "" {
-		x.kind = kind
-	}
-	x.sendWhole(body, len(body))
-}
-
-func (x *exchange) figureBody() (body []byte, kind string) {
-	number := func(dst []byte, n int64) []byte { return x.plan.appendNumber(dst, n) }
-	input, output := x.plan.input, x.plan.choices*x.plan.output
-	switch x.q.Path {
-	case countPath:
-		return append(strconv.AppendInt([]byte(`{"input_tokens":`), input, 10), '}'), ""
-	case embeddingsPath:
-		body = []byte(`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.25,-0.5,0.75]}],"model":"` + x.plan.model + `"`)
-		if x.b.Usage != UsageNone {
-			body = number(append(body, `,"usage":{"prompt_tokens":`...), input)
-			body = append(number(append(body, `,"total_tokens":`...), input), '}')
-		}
-		return append(body, '}'), ""
-	case moderationsPath:
-		return []byte(`{"id":"modr-1","model":"` + x.plan.model + `","results":[{"flagged":false,"categories":{},"category_scores":{}}]}`), ""
-	case imagesPath:
-		body = []byte(`{"created":` + created + `,"data":[{"b64_json":"aW1hZ2U="}]`)
-		if x.b.Usage != UsageNone {
-			body = number(append(body, `,"usage":{"input_tokens":`...), input)
-			body = number(append(body, `,"output_tokens":`...), output)
-			body = append(number(append(body, `,"total_tokens":`...), input+output), '}')
-		}
-		return append(body, '}'), ""
-	case speechPath:
-		return []byte("ID3 this is no music"), "audio/mpeg"
-	case transcriptPath:
-		body = append(appendText([]byte(`{"text":"`), 0, x.plan.text), '"')
-		if x.b.Usage != UsageNone {
-			body = number(append(body, `,"usage":{"type":"tokens","input_tokens":`...), input)
-			body = number(append(body, `,"output_tokens":`...), output)
-			body = append(number(append(body, `,"total_tokens":`...), input+output), '}')
-		}
-		return append(body, '}'), ""
-	}
-	if x.q.Counts {
-		return append(strconv.AppendInt([]byte(`{"totalTokens":`), input, 10), '}'), ""
-	}
-	const vector = `{"values":[0.25,-0.5,0.75]}`
-	body = []byte(`{"embedding":` + vector)
-	if strings.HasSuffix(x.q.Path, geminiBatch) {
-		list := slices.Repeat([]string{vector}, int(x.q.Messages))
-		body = []byte(`{"embeddings":[` + strings.Join(list, ",") + "]")
-	}
-	if x.b.Usage != UsageNone {
-		body = append(number(append(body, `,"usageMetadata":{"promptTokenCount":`...), input), '}')
-	}
-	return append(body, '}'), ""
 }

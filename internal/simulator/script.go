@@ -89,6 +89,8 @@ func (b *Behaviour) set(key, value string) (err error) {
 		b.Split, err = parsePositive(key, value)
 	case "join":
 		b.Join, err = parsePositive(key, value)
+	case "pad":
+		b.Pad, err = parsePositive(key, value)
 	default:
 		for _, part := range b.counts() {
 			if part.key == key {
@@ -148,6 +150,9 @@ func (b *Behaviour) setWord(key, value string) (err error) {
 	return err
 }
 
+// flags are the bare settings, as a model name has them.
+var flags = []string{"crlf", "ping", "gzip", "pack", "whole", "linger", "halt", "invalid", "echo", "ignore", "unbounded", "free"}
+
 // flag is the field that a bare setting raises, nil when there is none.
 func (b *Behaviour) flag(key string) *bool {
 	switch key {
@@ -157,6 +162,14 @@ func (b *Behaviour) flag(key string) *bool {
 		return &b.Ping
 	case "gzip":
 		return &b.Gzip
+	case "pack":
+		return &b.Pack
+	case "whole":
+		return &b.Whole
+	case "linger":
+		return &b.Linger
+	case "halt":
+		return &b.Halt
 	case "invalid":
 		return &b.Invalid
 	case "echo":
@@ -253,9 +266,10 @@ func (b Behaviour) Model(name string) string {
 	w.word(string(b.Break.Manner), b.Break.At.String())
 	w.number("split", b.Split)
 	w.number("join", b.Join)
+	w.number("pad", b.Pad)
 	w.word("tier", b.ServiceTier)
 	w.word("as", b.AnswerModel)
-	for _, key := range []string{"crlf", "ping", "gzip", "invalid", "echo", "ignore", "unbounded", "free"} {
+	for _, key := range flags {
 		if *b.flag(key) {
 			w.list = append(w.list, key)
 		}

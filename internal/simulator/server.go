@@ -363,8 +363,11 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, q *Request) (x *
 	}
 	x.speech = speechOf(q.Protocol)
 	x.b.Free = x.b.Free || q.Counts
-	if q.Path == responsesPath {
+	switch {
+	case q.Path == responsesPath:
 		x.speech = responsesSpeech{}
+	case q.Figure && q.Stream:
+		x.speech = mediaSpeech{path: q.Path}
 	}
 	if q.Protocol == Anthropic || q.Path == responsesPath {
 		x.plan.choices = 1
@@ -372,7 +375,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, q *Request) (x *
 	if q.writesNothing() {
 		x.plan.output, x.plan.reasoning, x.plan.visible = 0, 0, 0
 	}
-	if !q.Stream {
+	if !x.streams() && !x.b.Halt {
 		x.produced = x.plan.choices * x.plan.output
 	}
 	x.ticket = s.meter.arrive(q)

@@ -2,7 +2,10 @@
 
 package simulator
 
-import "net/http"
+import (
+	"bytes"
+	"net/http"
+)
 
 // stream sends an answer event by event.
 func (x *exchange) stream() {
@@ -14,13 +17,34 @@ func (x *exchange) stream() {
 	x.w.Header().Set("Content-Type", kind)
 	x.w.Header().Set("Cache-Control", "no-cache")
 	x.w.WriteHeader(x.status)
-	if !x.speech.opening(x) || !x.reach(AfterEvents(0)) || !x.contents() || !x.speech.finish(x) || !x.reach(BeforeUsage()) ||
+	if x.q.Protocol == Anthropic && x.plan.tellsUsage() {
+		x.produced = x.plan.begun() // the message is told so at its start
+	}
+	if !x.speech.opening(x) || !x.reach(AfterEvents(0)) || !x.contents() || !x.speech.finish(x) || !x.pad() || !x.reach(BeforeUsage()) ||
 		!x.speech.usage(x) || !x.reach(BeforeDone()) || !x.pause() {
 		return
 	}
 	x.end(Served)
 	x.speech.done(x)
+	if x.b.Linger && x.flush() {
+		<-x.ctx.Done()
+	}
 	x.close()
+}
+
+// pad sends an event that says nothing.
+func (x *exchange) pad() bool {
+	if x.b.Pad == 0 {
+		return true
+	}
+	if !x.q.Array {
+		x.out.pending = append(x.out.pending, ": "...)
+	}
+	x.out.pending = append(x.out.pending, bytes.Repeat([]byte{' '}, int(x.b.Pad))...)
+	if !x.q.Array {
+		x.out.pending = append(x.out.pending, "\n\n"...)
+	}
+	return x.flush()
 }
 
 // contents sends the text of one choice after the other.
@@ -38,7 +62,7 @@ func (x *exchange) contents() bool {
 			if !x.pause() {
 				return false
 			}
-			x.produced = choice*x.plan.output + x.plan.reasoning + x.plan.tokens(event+1)
+			x.produced = max(x.produced, choice*x.plan.output+x.plan.reasoning+x.plan.tokens(event+1))
 			if !x.write(x.q.deltaName(), data) {
 				return false
 			}

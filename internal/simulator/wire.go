@@ -73,7 +73,7 @@ type sink struct {
 func (s *sink) init(w http.ResponseWriter, b *Behaviour, q *Request) {
 	s.w, s.control = w, http.NewResponseController(w)
 	s.split, s.join = max(b.Split, 1), max(b.Join, 1)
-	if b.Gzip && strings.Contains(q.Header.Get("Accept-Encoding"), "gzip") {
+	if b.Pack || b.Gzip && strings.Contains(q.Header.Get("Accept-Encoding"), "gzip") {
 		s.zip = gzip.NewWriter(w)
 		w.Header().Set("Content-Encoding", "gzip")
 	}

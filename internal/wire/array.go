@@ -89,9 +89,14 @@ func (s *ArrayFeeder) level() int {
 	return 2
 }
 
-// Close appends what is left of a stream that has ended.
+// Close appends what is left of a stream that has ended. An array that the
+// provider has left open after an element is closed.
 func (s *ArrayFeeder) Close(dst []byte) []byte {
-	if s.err == nil && (s.closed || s.depth <= 1) {
+	switch {
+	case s.err != nil:
+	case s.opened && !s.bare && s.depth == 1:
+		dst = append(dst, ']') // what follows a comma has not come
+	case s.closed || s.depth <= 1:
 		dst = append(dst, s.partial...)
 	}
 	s.partial = nil

@@ -60,7 +60,7 @@ func (Images) Whole(body []byte, maxTokens int64) call.Observed {
 	readImages(&s, &t, wire.CountLimit(maxTokens), &images)
 	s.End()
 	if s.Err != nil {
-		return call.Observed{Invalid: true}
+		return call.Observed{OutputSeen: images > 0, Invalid: true}
 	}
 	t.finished = !t.failed
 	return imagesObserved(&t, images)
