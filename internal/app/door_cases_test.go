@@ -161,7 +161,7 @@ keys: [{name: k, secret: `+routesKey+`, caps: {day: "10"}}]
 	w.balanced()
 }
 
-var modelOf = regexp.MustCompile(`"model":"[a-z]+"|\r\n\r\n[a-z]\r\n`)
+var modelOf = regexp.MustCompile(`"model":"(?:models/)?[a-z]+"|\r\n\r\n[a-z]\r\n`)
 
 // TestOneCauseHasOneStatusAndCodeAtEveryDoor: BR-213, BR-217, ERR-1. The same
 // refusal has one status and code whatever door it comes from, in the shape of the

@@ -95,7 +95,7 @@ func doorRequest(t *testing.T, door call.Door, model string, stream bool, bound 
 	case call.GeminiEmbed:
 		return `{"content":{"parts":[{"text":"hello"}]}}`
 	case call.GeminiEmbedBatch:
-		return `{"requests":[{"model":"models/g","content":{"parts":[{"text":"hello"}]}}]}`
+		return `{"requests":[{"model":"models/` + model + `","content":{"parts":[{"text":"hello"}]}}]}`
 	default:
 		t.Fatalf("say how a request of door %q looks", door)
 		return ""
