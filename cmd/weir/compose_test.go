@@ -60,7 +60,17 @@ func compose(t *testing.T, variables ...string) *composition {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(t.TempDir(), "deploy")
+	read := new(composition)
+	if err := json.Unmarshal([]byte(typedIn(t, composed(t, variables...), tool, "compose.yaml")), read); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// composed is a copy of deploy/ with a filled .env. variables are more of that file.
+func composed(t *testing.T, variables ...string) (folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "deploy")
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +84,7 @@ func compose(t *testing.T, variables ...string) *composition {
 	if err := os.WriteFile(filepath.Join(folder, ".env"), []byte(filled+strings.Join(variables, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read := new(composition)
-	if err := json.Unmarshal([]byte(typedIn(t, folder, tool, "compose.yaml")), read); err != nil {
-		t.Fatal(err)
-	}
-	return read
+	return folder
 }
 
 // mounted is the file or volume that a service has at a path.
