@@ -109,6 +109,10 @@ soak: ## Simulate replicas, crashes and clock steps with SEEDS (20,000) seeds, S
 torture: ## Kill, starve, cut and lie to the real program, its network and database for ROUNDS (12), audit its books
 	@WEIR_TORTURE_ROUNDS=$(ROUNDS) WEIR_TORTURE_SEED=$(SEED) go test -p 1 -count=1 -timeout 0 -v -run UnderTorture ./internal/store/postgres ./cmd/weir
 
+.PHONY: matrix
+matrix: ## Every door, streamed or not, to every ending under every family of limits: the whole product
+	@WEIR_MATRIX=whole go test -count=1 -timeout 0 -run TestEveryDoorEndingAndLimit ./internal/app
+
 .PHONY: load
 load: ## 500 requests a second for LOAD_SECONDS (1800): what they add, and what memory it takes
 	@WEIR_LOAD_SECONDS=$(LOAD_SECONDS) WEIR_LOAD_RATE=500 go test -count=1 -timeout 0 -v -run TestAConstantLoad ./cmd/weir
