@@ -281,7 +281,7 @@ func TestEveryTableArrives(t *testing.T) {
 	names := map[string]string{
 		"objects": "objects", "generations": "generations", "key_secrets": "key secrets", "credentials": "credentials", "meta": "values",
 		"audit": "audit entries", "outbox": "notices", "counters": "counters", "reservations": "reservations", "events": "events",
-		"key_quarters": "quarters", "closings": "closings", "rollups": "roll-ups", "calls": "calls",
+		"key_quarters": "quarters", "closings": "closings", "rollups": "roll-ups", "calls": "calls", "kept": "ids kept by providers",
 	}
 	// Of the database itself: which migrations it has had, which processes use it, and
 	// from which transaction on events are in no roll-up.
