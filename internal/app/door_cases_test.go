@@ -258,9 +258,10 @@ func TestNativePathsThatAreNoDoorReachNoProvider(t *testing.T) {
 	} {
 		w.must(w.do(context.Background(), http.MethodPost, path, routesKey, body), 404, "not_found")
 	}
-	// These are names that a model could have: they can be looked up.
+	// These could be names of models, too, which are only looked up.
 	for _, path := range []string{"/v1beta/models/g:batchGenerateContent", "/v1beta/models/g:predict", "/v1/models/g:predict"} {
-		w.must(w.do(context.Background(), http.MethodPost, path, routesKey, body), 405, "method_not_allowed")
+		w.must(w.do(context.Background(), http.MethodPost, path, routesKey, body), 404, "not_found")
+		w.must(w.do(context.Background(), http.MethodDelete, path, routesKey, ""), 405, "method_not_allowed")
 	}
 	if n := w.provider.Bill().Requests; n != 0 {
 		t.Errorf("%d requests reached the provider", n)

@@ -170,6 +170,7 @@ func brokenEndings() (list []ending) {
 					return m.whole() && textual(m) && (p.at != simulator.AfterEvents(0) || m.route.Door != call.OpenAITranscriptions)
 				}
 				list = append(list, whole)
+			case simulator.BreakCut, simulator.BreakClose, simulator.BreakHang: // as they stand
 			}
 			list = append(list, e)
 		}

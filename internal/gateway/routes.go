@@ -65,7 +65,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if !route.answers(r.Method) {
-			allowed = append(allowed, route.methods()...)
+			if r.Method != http.MethodPost || !strings.Contains(name, ":") { // else a verb that is no door
+				allowed = append(allowed, route.methods()...)
+			}
 			continue
 		}
 		if route.Governed {
