@@ -98,7 +98,7 @@ func (k *Keeper) Stop() {
 }
 
 // Keep remembers, from now on for a Lifetime. It returns when that is durable, or
-// when it takes too long: then it is written later.
+// when it takes too long: then it is written later. The list is the keeper's.
 func (k *Keeper) Keep(list []route.Kept) {
 	if len(list) == 0 {
 		return

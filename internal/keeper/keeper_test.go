@@ -186,15 +186,15 @@ func TestWhatTheStoreNeverTakesIsTold(t *testing.T) {
 	var lost atomic.Int64
 	k, s, _ := begin(t, keeper.Options{Patience: time.Nanosecond, Lost: func(n int) { lost.Add(int64(n)) }})
 	s.set(func(s *shelf) { s.down = store.ErrUnavailable })
-	many := make([]route.Kept, 60_000)
-	k.Keep(many)
-	k.Keep(many)
-	if n := lost.Load(); n != int64(len(many)) {
+	const many = 60_000
+	k.Keep(make([]route.Kept, many))
+	k.Keep(make([]route.Kept, many))
+	if n := lost.Load(); n != many {
 		t.Errorf("%d lost beyond the bound", n)
 	}
 	k.Stop()
 	k.Keep(made("acme", "p", "resp_1"))
-	if n := lost.Load(); n != 2*int64(len(many))+1 {
+	if n := lost.Load(); n != 2*many+1 {
 		t.Errorf("%d lost in all", n)
 	}
 }
