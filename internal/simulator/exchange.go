@@ -88,7 +88,7 @@ func (x *exchange) end(o Outcome) {
 		output = x.plan.choices * x.plan.output
 	case x.q.media() && (broken || o == Gone || x.b.Invalid && !x.streams()):
 		output = 0
-	case !x.streams() && broken && x.b.Break.At.Place == PlaceAfter:
+	case !x.streams() && broken && x.b.Break.At.Place == PlaceAfter && x.b.Break.At.Events <= x.plan.events():
 		output = min(output, x.plan.reasoning+x.plan.tokens(x.b.Break.At.Events)) // what has been sent
 	}
 	x.s.meter.end(x.ticket, o, x.status, input, output, x.plan.billed(input, output == x.plan.choices*x.plan.output))
