@@ -8,12 +8,12 @@ cd "$(dirname "$0")/.."
 
 # Minutes for each stage. A new stage gets a line here and a `test-NAME` target.
 budgets=(
-	static:2
+	static:1
 	unit:5
 	stores:5
-	fuzz:5
-	clients:2
-	binary:3
+	fuzz:4
+	clients:3
+	binary:2
 )
 
 passed=0 failed=0 table=

@@ -15,6 +15,8 @@ plain='/internal/(money|window|call|price|limit|ledger|sim|app|admin|store/sqlit
 # By itself: its contract draws random histories for each of three ways to keep
 # them, so that fewer than the usual hundred are drawn for each.
 drawn='/internal/store/sqlite$'
+# The longest by far, and it waits more than it computes: beside the others.
+longest='/internal/app$'
 again='/internal/(app|admin|store/sqlite)$'
 atOnce='Volley|AtOnce|AHardBudgetAdmits|FiftyUsers|NestedBudgets|Outage|Stop|Slots|Leaves|Renew|Reload|ChangedFile|Shrink|Rotat|Roles'
 atOnce+='|TestTheSQLiteBookKeepsTheContract/FoldsAfterEachBatch/TwoTellers/(Concurrent|.*WhileOthersWrite|ALevel|ARoster)|Folds|Journal|BackupUnderLoad|Background|LongReports'
@@ -25,7 +27,7 @@ elsewhere='/(internal/architecture|internal/store/postgres|clients|cmd)(/|$)'
 
 mapfile -t packages < <(go list ./... | grep -vE "$elsewhere")
 mapfile -t raced < <(printf '%s\n' "${packages[@]}" | grep -vE "$plain")
-mapfile -t quick < <(printf '%s\n' "${packages[@]}" | grep -E "$plain" | grep -vE "$drawn")
+mapfile -t quick < <(printf '%s\n' "${packages[@]}" | grep -E "$plain" | grep -vE "$drawn|$longest")
 mapfile -t twice < <(printf '%s\n' "${packages[@]}" | grep -E "$again")
 if ! command -v "$(go env CC)" >/dev/null; then
 	echo "the race detector needs a C compiler, and $(go env CC) is not installed" >&2
@@ -33,8 +35,14 @@ if ! command -v "$(go env CC)" >/dev/null; then
 fi
 
 status=0
+beside=$(mktemp)
+trap '[[ -z ${first:-} ]] || kill "$first" 2>/dev/null; rm -f "$beside"' EXIT
+go test -vet=off -timeout 15m ./internal/app >"$beside" 2>&1 &
+first=$!
 if ((${#quick[@]})); then go test -vet=off -timeout 15m "${quick[@]}" || status=1; fi
 go test -vet=off -timeout 15m ./internal/store/sqlite -rapid.checks=40 || status=1
 if ((${#raced[@]})); then CGO_ENABLED=1 go test -vet=off -race -timeout 15m "${raced[@]}" || status=1; fi
+wait "$first" || status=1
+cat "$beside"
 if ((${#twice[@]})); then CGO_ENABLED=1 go test -vet=off -race -timeout 15m -run "$atOnce" -skip "$alone" "${twice[@]}" || status=1; fi
 exit "$status"
