@@ -36,7 +36,7 @@ fi
 
 status=0
 beside=$(mktemp)
-trap '[[ -z ${first:-} ]] || kill "$first" 2>/dev/null; rm -f "$beside"' EXIT
+trap 'kill "${first:-}" 2>/dev/null || true; rm -f "$beside"' EXIT
 go test -vet=off -timeout 15m ./internal/app >"$beside" 2>&1 &
 first=$!
 if ((${#quick[@]})); then go test -vet=off -timeout 15m "${quick[@]}" || status=1; fi
