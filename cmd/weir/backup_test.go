@@ -38,17 +38,7 @@ func run(t *testing.T, binary string, args ...string) (code int, said string) {
 // tampered with is found. Restored, the program goes on with it. RES-7, STO-1.
 func TestABackupOfARunningStoreIsWholeAndComesBack(t *testing.T) {
 	weir := buildWeir(t)
-	provider := simulator.New(simulator.Options{KeptRequests: 1})
-	if err := provider.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := provider.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	provider := simulated(t)
 	dir := t.TempDir()
 	config, db := filepath.Join(dir, "weir.yaml"), filepath.Join(dir, "weir.db")
 	if err := os.WriteFile(config, []byte(fmt.Sprintf(killConfig, db, provider.URL(), killKey)), 0o600); err != nil {

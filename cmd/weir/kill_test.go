@@ -35,23 +35,31 @@ keys:
 `
 )
 
-// TestNothingThatReachedTheProviderIsUnchargedAfterAKill kills the program with
-// SIGKILL in the middle of a volley, twenty times at random moments, and starts
-// it again. RES-1, RES-5, BR-151. A request costs 320 µ$ when it was settled and
-// its worst case, 1,011 µ$, when the next start swept it.
-func TestNothingThatReachedTheProviderIsUnchargedAfterAKill(t *testing.T) {
-	weir := buildWeir(t)
+// simulated is a provider that serves until the end of the test.
+func simulated(t *testing.T) *simulator.Server {
+	t.Helper()
 	provider := simulator.New(simulator.Options{KeptRequests: 1})
 	if err := provider.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		provider.Release()
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := provider.Stop(ctx); err != nil {
 			t.Error(err)
 		}
 	})
+	return provider
+}
+
+// TestNothingThatReachedTheProviderIsUnchargedAfterAKill kills the program with
+// SIGKILL in the middle of a volley, twenty times at random moments, and starts
+// it again. RES-1, RES-5, BR-151. A request costs 320 µ$ when it was settled and
+// its worst case, 1,011 µ$, when the next start swept it.
+func TestNothingThatReachedTheProviderIsUnchargedAfterAKill(t *testing.T) {
+	weir := buildWeir(t)
+	provider := simulated(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "weir.yaml")
 	text := fmt.Sprintf(killConfig, filepath.Join(dir, "weir.db"), provider.URL(), killKey)

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/weirhq/weir/internal/simulator"
 )
 
 // The load's defaults are its short edition; make load has the long one.
@@ -46,17 +44,7 @@ budgets:
 func TestAConstantLoadNeitherSlowsNorGrows(t *testing.T) {
 	seconds, rate := number(t, "WEIR_LOAD_SECONDS", loadSeconds), number(t, "WEIR_LOAD_RATE", loadRate)
 	weir := buildWeir(t)
-	provider := simulator.New(simulator.Options{KeptRequests: 1})
-	if err := provider.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := provider.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	provider := simulated(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "weir.yaml")
 	text := fmt.Sprintf(loadConfig, filepath.Join(dir, "weir.db"), provider.URL(), killKey)

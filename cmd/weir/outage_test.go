@@ -88,18 +88,7 @@ func waitFor(t *testing.T, what string, so func() bool) {
 func TestAKillInAnOutageOfTheStoreChargesWhatWasUsed(t *testing.T) {
 	const rounds, running = 5, 16
 	weir := buildWeir(t)
-	provider := simulator.New(simulator.Options{KeptRequests: 1})
-	if err := provider.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		provider.Release()
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if err := provider.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	provider := simulated(t)
 	dir := t.TempDir()
 	config, db := filepath.Join(dir, "weir.yaml"), filepath.Join(dir, "weir.db")
 	if err := os.WriteFile(config, fmt.Appendf(nil, killConfig, db, provider.URL(), killKey), 0o600); err != nil {

@@ -49,18 +49,7 @@ func newFleet(t *testing.T) *fleet {
 			t.Error(err)
 		}
 	})
-	f := &fleet{t: t, binary: buildWeir(t), folder: t.TempDir(), store: server.Empty(t), provider: simulator.New(simulator.Options{KeptRequests: 1})}
-	if err := f.provider.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		f.provider.Release()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := f.provider.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	f := &fleet{t: t, binary: buildWeir(t), folder: t.TempDir(), store: server.Empty(t), provider: simulated(t)}
 	return f
 }
 

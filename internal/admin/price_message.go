@@ -43,39 +43,29 @@ type PriceShowRequest struct {
 // PriceView is a price row: dollars per million tokens; what begins with per_ in
 // dollars for one.
 type PriceView struct {
-	ID               string                       `json:"id"`
-	Model            string                       `json:"model"`
-	Source           string                       `json:"source" doc:"override, imported or built-in"`
-	Date             string                       `json:"date,omitempty"`
-	List             string                       `json:"list,omitempty" doc:"the list that an imported row was read from"`
-	StaleSince       string                       `json:"stale_since,omitempty" doc:"the day since which that list has it no more"`
-	ValidFromMicros  int64                        `json:"valid_from_micros,omitempty"`
-	Unit             string                       `json:"unit"`
-	Confirm          bool                         `json:"confirm,omitempty"`
-	Free             bool                         `json:"free,omitempty"`
-	Input            string                       `json:"input,omitempty"`
-	CachedInput      string                       `json:"cached_input,omitempty"`
-	CacheWrite5m     string                       `json:"cache_write_5m,omitempty"`
-	CacheWrite1h     string                       `json:"cache_write_1h,omitempty"`
-	Output           string                       `json:"output,omitempty"`
-	AudioInput       string                       `json:"audio_input,omitempty"`
-	CachedAudioInput string                       `json:"cached_audio_input,omitempty"`
-	AudioOutput      string                       `json:"audio_output,omitempty"`
-	ImageInput       string                       `json:"image_input,omitempty"`
-	ImageOutput      string                       `json:"image_output,omitempty"`
-	PerRequest       string                       `json:"per_request,omitempty"`
-	PerSecondInput   string                       `json:"per_second_input,omitempty"`
-	PerSecondOutput  string                       `json:"per_second_output,omitempty"`
-	PerImage         string                       `json:"per_image,omitempty"`
-	PerToolCall      map[string]string            `json:"per_tool_call,omitempty" doc:"by tool"`
-	Above            map[string]map[string]string `json:"above,omitempty" doc:"by tokens of input"`
-	Factor           map[string]string            `json:"factor,omitempty" doc:"by service tier"`
-	ServiceTier      map[string]ServiceTierView   `json:"service_tier,omitempty" doc:"prices of service tiers that are no multiple of the standard ones"`
+	ID              string `json:"id"`
+	Model           string `json:"model"`
+	Source          string `json:"source" doc:"override, imported or built-in"`
+	Date            string `json:"date,omitempty"`
+	List            string `json:"list,omitempty" doc:"the list that an imported row was read from"`
+	StaleSince      string `json:"stale_since,omitempty" doc:"the day since which that list has it no more"`
+	ValidFromMicros int64  `json:"valid_from_micros,omitempty"`
+	Unit            string `json:"unit"`
+	Confirm         bool   `json:"confirm,omitempty"`
+	Free            bool   `json:"free,omitempty"`
+	TokenPrices
+	PerRequest      string                 `json:"per_request,omitempty"`
+	PerSecondInput  string                 `json:"per_second_input,omitempty"`
+	PerSecondOutput string                 `json:"per_second_output,omitempty"`
+	PerImage        string                 `json:"per_image,omitempty"`
+	PerToolCall     map[string]string      `json:"per_tool_call,omitempty" doc:"by tool"`
+	Factor          map[string]string      `json:"factor,omitempty" doc:"by service tier"`
+	ServiceTier     map[string]TokenPrices `json:"service_tier,omitempty" doc:"prices of service tiers that are no multiple of the standard ones"`
 }
 
-// ServiceTierView is what tokens cost in a service tier; what it leaves out costs
-// what the standard tier says.
-type ServiceTierView struct {
+// TokenPrices are what a million tokens of each kind cost. What a service tier
+// leaves out costs what the standard tier says.
+type TokenPrices struct {
 	Input            string                       `json:"input,omitempty"`
 	CachedInput      string                       `json:"cached_input,omitempty"`
 	CacheWrite5m     string                       `json:"cache_write_5m,omitempty"`

@@ -273,6 +273,13 @@ func (w *world) abort(key, model string, events int) {
 // the gateway alone can see.
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
+	if !await(so) {
+		w.t.Fatalf("waited too long for %s", what)
+	}
+}
+
+// await waits, within bounds; false: it was too long.
+func await(so func() bool) bool {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -281,7 +288,8 @@ func (w *world) eventually(what string, so func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			w.t.Fatalf("waited too long for %s", what)
+			return false
 		}
 	}
+	return true
 }

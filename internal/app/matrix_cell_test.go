@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/weirhq/weir/internal/admin"
 	"github.com/weirhq/weir/internal/admin/client"
@@ -242,7 +241,7 @@ func (c *cell) look(a answer) {
 // settled, and tells what the ledger has charged the key.
 func (c *cell) settled() (total admin.UsageRow) {
 	var last string
-	if !c.await(func() bool {
+	if !await(func() bool {
 		list, err := c.admin.RequestList(context.Background(), admin.RequestListRequest{})
 		last = fmt.Sprintf("%+v (%v)", list.Requests, err)
 		return err == nil && len(list.Requests) == 1 && list.Requests[0].Outcome != "running"
@@ -271,25 +270,9 @@ func (c *cell) charged(total admin.UsageRow) {
 	}
 }
 
-// await waits, within bounds.
-func (c *cell) await(so func() bool) bool {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			return false
-		}
-	}
-	return true
-}
-
 func (c *cell) limits() []admit.LimitView {
 	var a answer
-	if !c.await(func() bool {
+	if !await(func() bool {
 		a = c.w.ask(context.Background(), http.MethodGet, "/v1/key", c.secret(), "")
 		return a.err == nil && a.status == 200
 	}) {
@@ -333,7 +316,7 @@ func (c *cell) refused() {
 		go func() {
 			done <- c.w.send(c.request(context.Background(), main, c.model(), "waits", false, 0))
 		}()
-		c.await(func() bool { return c.slots() == "1" })
+		await(func() bool { return c.slots() == "1" })
 		defer func() {
 			c.gate.Open()
 			if a := <-done; a.status != 200 {

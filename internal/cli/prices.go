@@ -199,10 +199,7 @@ func writePrice(w io.Writer, e *admin.PriceEntry) error {
 	addAbove(t, p.Above, "")
 	for _, tier := range slices.Sorted(maps.Keys(p.ServiceTier)) {
 		s, unit := p.ServiceTier[tier], ", in the service tier "+tier
-		for _, r := range rates(&admin.PriceView{
-			Input: s.Input, CachedInput: s.CachedInput, CacheWrite5m: s.CacheWrite5m, CacheWrite1h: s.CacheWrite1h, Output: s.Output,
-			AudioInput: s.AudioInput, CachedAudioInput: s.CachedAudioInput, AudioOutput: s.AudioOutput, ImageInput: s.ImageInput, ImageOutput: s.ImageOutput,
-		}) {
+		for _, r := range rates(&admin.PriceView{TokenPrices: s}) {
 			t.add(r.name, usd(r.value), r.unit+unit)
 		}
 		addAbove(t, s.Above, unit)
