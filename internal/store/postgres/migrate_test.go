@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -237,7 +236,7 @@ func TestAMigrationThatFailsChangesNothingAndIsRunAgain(t *testing.T) {
 // migration of it waiting, and that keeps requests waiting for moments alone.
 func TestAMigrationThatHasToWaitLetsOthersBy(t *testing.T) {
 	url := server.Database(t)
-	b := open(t, postgres.Options{URL: url, BatchTimeout: 20 * time.Second, LockTimeout: 20 * time.Second})
+	b := open(t, postgres.Options{URL: url, BatchTimeout: patience, LockTimeout: patience})
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

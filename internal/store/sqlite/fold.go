@@ -25,8 +25,9 @@ const foldEvery = time.Second / 2
 
 // pace says when the journal is folded, all in rows of the other tables.
 type pace struct {
-	// step is about how many one fold writes: the more, the fewer pages for each,
-	// and the longer a change of configuration waits.
+	// step is about how many one fold writes: the more, the fewer pages for each and
+	// the fewer batches that meet its flush, and the longer a change of configuration
+	// waits: 0.1 s.
 	step int
 	// above is how many the journal may hold before a fold begins beside the
 	// batches, most how many before a batch folds first.
@@ -35,7 +36,7 @@ type pace struct {
 	segment int64
 }
 
-var defaultPace = pace{step: 2400, above: 3600, most: 28_800, segment: segmentBytes}
+var defaultPace = pace{step: 9600, above: 12_000, most: 48_000, segment: segmentBytes}
 
 // putsAtOnce is how many statements a fold runs before others may: about 0.2 ms.
 const putsAtOnce = 32

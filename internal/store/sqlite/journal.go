@@ -15,7 +15,7 @@ import (
 
 // segmentBytes is how long a segment grows before the other one takes its turn.
 const (
-	segmentBytes = int64(8 << 20)
+	segmentBytes = int64(16 << 20)
 	// Segments are given their length soon after they are made, extendBytes at a
 	// time: a flush within a file's length is twice as fast.
 	extendBytes = int64(256 << 10)

@@ -22,9 +22,9 @@ import (
 )
 
 // checkpointPages is how many pages of SQLite's log make a checkpoint, which the
-// fold does that comes to it: 32 MiB. While its pages are flushed a batch may wait
+// fold does that comes to it: 96 MiB. While its pages are flushed a batch may wait
 // for the disk, so that it is done seldom.
-const checkpointPages = "wal_autocheckpoint(8000)"
+const checkpointPages = "wal_autocheckpoint(24000)"
 
 // sweepChunk is how many reservations of a dead process one batch sweeps.
 const sweepChunk = 512
