@@ -10,10 +10,13 @@ import (
 // The garbage collector trades memory for time. The live heap is some tens of
 // megabytes, and collecting it at every doubling costs a fifth of the CPU time under
 // load; with thousands of streams open it is hundreds, and four times that is not
-// ours to take.
+// ours to take. A heap of a few megabytes may hold smallHeap of garbage: four times
+// its size would be collected thirty times a second, each time on all processors.
 const (
 	leastPercent, mostPercent = 100, 400
-	spareHeap                 = 256 << 20 // bytes of garbage that are always allowed
+	smallHeap                 = 64 << 20  // bytes of garbage that are always allowed
+	spareHeap                 = 256 << 20 // bytes of garbage from which on a larger heap gets less for its size
+	leastLive                 = 4 << 20   // bytes that the runtime takes a smaller heap for
 	liveHeap                  = "/gc/heap/live:bytes"
 )
 
@@ -27,8 +30,9 @@ func newCollector(env func(string) (string, bool)) *collector {
 	if _, said := env("GOGC"); said {
 		return &collector{}
 	}
-	debug.SetGCPercent(mostPercent)
-	return &collector{percent: mostPercent}
+	percent := percentFor(0)
+	debug.SetGCPercent(percent)
+	return &collector{percent: percent}
 }
 
 // adapt follows what the last collection has left.
@@ -47,5 +51,6 @@ func (c *collector) adapt() {
 
 // percentFor is the garbage allowed beside so many live bytes, in percent of them.
 func percentFor(live uint64) int {
-	return int(min(max(spareHeap*100/max(live, 1), leastPercent), mostPercent))
+	live = max(live, leastLive)
+	return int(max(smallHeap*100/live, min(max(spareHeap*100/live, leastPercent), mostPercent)))
 }

@@ -291,10 +291,14 @@ func (t *batch) rebuildOne(ctx context.Context, workspace, key string, check *le
 func (t *batch) locked(counters []ledger.Counter) error {
 	for _, c := range counters {
 		if _, ok := t.rows[c]; !ok {
-			return fmt.Errorf("counter %+v changes, and no operation has named it", c)
+			return unnamed(c)
 		}
 	}
 	return nil
+}
+
+func unnamed(c ledger.Counter) error {
+	return fmt.Errorf("counter %+v changes, and no operation has named it", c)
 }
 
 // keepRead remembers the rows that are there: those that it made itself only if

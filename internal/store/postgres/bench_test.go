@@ -59,13 +59,16 @@ func race(b *testing.B, callers int, one func(caller int) (time.Duration, error)
 	percentiles(b, "reserve", slices.Concat(took...))
 }
 
+// gatewayLanes is how many a gateway has (package app).
+const gatewayLanes = 4
+
 // shares is a gateway's way to a book: reserve and wait, settle and go on.
 func shares(b *testing.B, books ...*postgres.Book) (one func(workspace string, caller int) (time.Duration, error), stop func()) {
 	b.Helper()
 	var tellers []*teller.Teller
 	for _, book := range books {
 		t := teller.New(book, teller.Options{
-			Now: book.Now, OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
+			Lanes: gatewayLanes, Now: book.Now, OutcomeUnknown: func(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) },
 		})
 		t.Start()
 		tellers = append(tellers, t)
@@ -116,22 +119,16 @@ func BenchmarkHotTenant(b *testing.B) {
 	}
 }
 
-// BenchmarkHundredTenants spreads 64 callers over a hundred workspaces.
-func BenchmarkHundredTenants(b *testing.B) {
-	book := open(b, postgres.Options{URL: server.Database(b)})
-	one, stop := shares(b, book)
-	race(b, 64, func(caller int) (time.Duration, error) { return one(fmt.Sprint("tenant", newID(0)[15]%100), caller) })
-	stop()
-}
-
 // plain is a database that is used as most use one, for comparison: the same
-// rows, without batches.
-func plain(b *testing.B, connections int) *pgxpool.Pool {
+// rows of so many workspaces, without batches.
+func plain(b *testing.B, connections int, workspaces ...string) *pgxpool.Pool {
 	b.Helper()
 	url := server.Database(b)
 	book := open(b, postgres.Options{URL: url})
-	if _, err := book.Apply(b.Context(), []*ledger.Op{cycle(newID(book.Now()), "hot", "", book.Now())}); err != nil {
-		b.Fatal(err)
+	for _, workspace := range workspaces {
+		if _, err := book.Apply(b.Context(), []*ledger.Op{cycle(newID(book.Now()), workspace, "", book.Now())}); err != nil {
+			b.Fatal(err)
+		}
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -150,12 +147,12 @@ func plain(b *testing.B, connections int) *pgxpool.Pool {
 }
 
 const (
-	plainLock    = `SELECT lim, settled, held, state FROM counters WHERE workspace = 'hot' ORDER BY lim FOR UPDATE`
-	plainUpdate  = `UPDATE counters SET settled = settled + $1, held = held + $2 WHERE workspace = 'hot'`
-	plainReserve = `INSERT INTO reservations (workspace, id, expires_at, process, body) VALUES ('hot', $1, $2, 'p1', $3)`
-	plainRemove  = `DELETE FROM reservations WHERE workspace = 'hot' AND id = $1`
-	plainEvent   = `INSERT INTO events VALUES ('hot', $1, 0, 1, $2, $2, '', 'gpt-5', 1, 1, $3)`
-	plainRecord  = `INSERT INTO calls VALUES ('hot', $1, '', 'settled', '', $2, $2, 'gpt-5', '', 1, $3)`
+	plainLock    = `SELECT lim, settled, held, state FROM counters WHERE workspace = $1 ORDER BY lim FOR UPDATE`
+	plainUpdate  = `UPDATE counters SET settled = settled + $2, held = held + $3 WHERE workspace = $1`
+	plainReserve = `INSERT INTO reservations (workspace, id, expires_at, process, body) VALUES ($1, $2, $3, 'p1', $4)`
+	plainRemove  = `DELETE FROM reservations WHERE workspace = $1 AND id = $2`
+	plainEvent   = `INSERT INTO events VALUES ($1, $2, 0, 1, $3, $3, '', 'gpt-5', 1, 1, $4)`
+	plainRecord  = `INSERT INTO calls VALUES ($1, $2, '', 'settled', '', $3, $3, 'gpt-5', '', 1, $4)`
 
 	// plainCall does the same in one call of the server, for whatever counters it is
 	// given.
@@ -215,31 +212,32 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, list ...execution) err
 func BenchmarkOneTransactionEach(b *testing.B) {
 	for _, callers := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			pool := plain(b, 16)
-			race(b, callers, func(int) (time.Duration, error) { return plainCycle(b.Context(), pool) })
+			pool := plain(b, 16, "hot")
+			race(b, callers, func(int) (time.Duration, error) { return plainCycle(b.Context(), pool, "hot") })
 		})
 	}
 }
 
 // plainCycle is one request in two transactions of its own; it returns what the
 // first took.
-func plainCycle(ctx context.Context, pool *pgxpool.Pool) (time.Duration, error) {
+func plainCycle(ctx context.Context, pool *pgxpool.Pool, workspace string) (time.Duration, error) {
 	at := time.Now().UnixMicro()
 	id := [16]byte(newID(at))
+	lock := execution{plainLock, []any{workspace}}
 	start := time.Now()
-	err := transaction(ctx, pool, execution{sql: plainLock}, execution{plainUpdate, []any{0, 1}}, execution{plainReserve, []any{id, at, plainBody}})
+	err := transaction(ctx, pool, lock, execution{plainUpdate, []any{workspace, 0, 1}}, execution{plainReserve, []any{workspace, id, at, plainBody}})
 	took := time.Since(start)
 	if err != nil {
 		return 0, err
 	}
-	return took, transaction(ctx, pool, execution{plainRemove, []any{id}}, execution{sql: plainLock}, execution{plainUpdate, []any{1, -1}},
-		execution{plainEvent, []any{id, at, plainBody}}, execution{plainRecord, []any{id, at, plainBody}})
+	return took, transaction(ctx, pool, execution{plainRemove, []any{workspace, id}}, lock, execution{plainUpdate, []any{workspace, 1, -1}},
+		execution{plainEvent, []any{workspace, id, at, plainBody}}, execution{plainRecord, []any{workspace, id, at, plainBody}})
 }
 
 // BenchmarkLoneReserve takes turns at one reservation by the book and one by a call
 // of a function on the server, so that both see the same machine.
 func BenchmarkLoneReserve(b *testing.B) {
-	pool, book := plain(b, 2), open(b, postgres.Options{URL: server.Database(b)})
+	pool, book := plain(b, 2, "hot"), open(b, postgres.Options{URL: server.Database(b)})
 	ctx := b.Context()
 	var ours, theirs []time.Duration
 	for b.Loop() {
@@ -265,7 +263,7 @@ func BenchmarkLoneReserve(b *testing.B) {
 func BenchmarkOneCall(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			pool := plain(b, 16)
+			pool := plain(b, 16, "hot")
 			ctx := context.Background()
 			race(b, callers, func(int) (time.Duration, error) {
 				at := time.Now().UnixMicro()

@@ -66,14 +66,13 @@ type guess struct {
 	clock, at int64
 	rows      []row              // of needs.counters
 	known     map[openKey]opened // what is claimed
-	workspace string
 }
 
 func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*ledger.Op) (results []ledger.Result, wrote, ok bool, err error) {
-	if len(n.lookups) > 0 || len(n.workspaces) != 1 || len(n.must) == 0 || !b.gate.open() {
+	if len(n.lookups) > 0 || len(n.must) == 0 || !b.gate.open() {
 		return nil, false, false, nil
 	}
-	g := &guess{Book: b, conn: conn, needs: n, workspace: n.workspaces[0]}
+	g := &guess{Book: b, conn: conn, needs: n}
 	if !g.load(ops) {
 		return nil, false, false, nil
 	}
@@ -111,13 +110,16 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 
 // load fills the page from memory; false: it knows too little.
 func (g *guess) load(ops []*ledger.Op) bool {
-	generation, ok := g.generations.get(g.workspace)
-	if !ok {
-		return false
-	}
 	g.page = &ledger.Page{
-		Generations: map[string]int64{g.workspace: generation}, Counters: make(map[ledger.Counter]*ledger.State, len(g.needs.counters)),
+		Generations: make(map[string]int64, len(g.needs.workspaces)), Counters: make(map[ledger.Counter]*ledger.State, len(g.needs.counters)),
 		Open: make(map[ledger.ID]*ledger.Reservation, len(ops)),
+	}
+	for _, workspace := range g.needs.workspaces {
+		generation, ok := g.generations.get(workspace)
+		if !ok {
+			return false
+		}
+		g.page.Generations[workspace] = generation
 	}
 	for _, c := range g.needs.counters {
 		r, ok := g.counters.get(c)
@@ -153,67 +155,97 @@ func (g *guess) load(ops []*ledger.Op) bool {
 
 // send is the round trip. Reservations come before counters, as always.
 func (g *guess) send(ctx context.Context, w *write) error {
-	read := w.changes.Empty() && len(g.needs.claims) == 0
-	expect, update := g.shaped(read, len(g.needs.counters), len(w.counters))
-	if err := g.ready(ctx, g.conn, expect, update); err != nil {
+	compare, err := g.compare(w)
+	if err != nil {
+		return err
+	}
+	if err := g.ready(ctx, g.conn, compare.statement); err != nil {
 		return err
 	}
 	var steps []step
 	if g.options.Pooling {
 		steps = append(steps, step{statement: g.head})
 	}
-	if !read {
+	if !w.changes.Empty() || len(g.needs.claims) > 0 {
 		steps = append(steps, g.release()...)
 	}
 	if len(g.needs.claims) > 0 {
 		steps = append(steps, step{statement: stExpectOpen, args: claimArgs(g.needs.claims, g.known)})
 	}
-	steps = append(steps, step{expect, g.expectArgs(), func(v [][]byte) error {
+	return g.round(ctx, g.conn, append(append(steps, compare), w.records()...))
+}
+
+// compare is the statement that fails where something is not as it was guessed.
+// It locks the counters, and changes them if any changes.
+func (g *guess) compare(w *write) (step, error) {
+	n := len(g.needs.counters)
+	one := g.shapes[0]
+	args, tail := rowArgs, g.manyArgs
+	if n <= maxShaped && len(g.needs.workspaces) == 1 {
+		one, args, tail = g.shapes[n], valueArgs, g.oneArgs
+	}
+	read := func(v [][]byte) error {
 		g.instant.reading(integer(v[0]))
 		return nil
-	}})
-	if len(w.counters) > 0 {
-		w.encode()
-		args := valueArgs
-		if len(w.counters) > maxShaped {
-			args = rowArgs
-		}
-		steps = append(steps, step{statement: update, args: args(w.counters, w.states, w.raw)})
 	}
-	return g.round(ctx, g.conn, append(steps, w.records()...))
-}
-
-// shaped are the statements for so many counters to expect and to update.
-func (g *guess) shaped(read bool, expected, updated int) (expect, update *statement) {
-	expect, update = stExpect, stUpdate
-	if read {
-		expect = stExpectRead
-	}
-	if expected <= maxShaped {
-		expect = g.shapes[expected].expect
-		if read {
-			expect = g.shapes[expected].expectRead
-		}
-	}
-	if updated > 0 && updated <= maxShaped {
-		update = g.shapes[updated].update
-	}
-	return expect, update
-}
-
-func (g *guess) expectArgs() [][]byte {
-	states, raw := make([]*ledger.State, len(g.rows)), make([][]byte, len(g.rows))
+	states, raw := make([]*ledger.State, n), make([][]byte, n)
 	for i, r := range g.rows {
 		states[i], raw[i] = r.state, r.raw
 	}
+	switch {
+	case len(w.counters) > 0:
+		if err := g.changeAll(w); err != nil {
+			return step{}, err
+		}
+		return step{one.change, append(args(g.needs.counters, states, raw, w), tail()...), read}, nil
+	case w.changes.Empty() && len(g.needs.claims) == 0:
+		return step{one.expectRead, append(args(g.needs.counters, states, raw, nil), tail()...), read}, nil
+	default:
+		return step{one.expect, append(args(g.needs.counters, states, raw, nil), tail()...), read}, nil
+	}
+}
+
+// changeAll lets w write every counter that the batch has named: one that stays as
+// it is has to be locked all the same, and a row that is written needs no other lock.
+func (g *guess) changeAll(w *write) error {
+	changed := make(map[ledger.Counter]bool, len(w.counters))
+	for _, c := range w.counters {
+		changed[c] = true
+	}
+	w.counters = g.needs.counters
+	w.states, w.raw = make([]*ledger.State, len(g.rows)), make([][]byte, len(g.rows))
+	for i, c := range w.counters {
+		w.states[i], w.raw[i] = g.rows[i].state, g.rows[i].raw
+		if changed[c] {
+			w.states[i] = w.page.Counters[c]
+			w.raw[i] = w.states[i].Encode()
+			delete(changed, c)
+		}
+	}
+	for c := range changed {
+		return unnamed(c)
+	}
+	return nil
+}
+
+// clocks are the time as guessed, and by how much it may be wrong.
+func (g *guess) clocks() [][]byte {
 	slack := int64(clockSlackMicros)
 	if g.instant.test != nil {
 		slack = math.MaxInt64
 	}
-	args := rowArgs
-	if len(g.rows) <= maxShaped {
-		args = valueArgs
-	}
-	return append(args(g.needs.counters, states, raw),
-		[]byte(escape(g.workspace)), integerArg(g.page.Generations[g.workspace]), integerArg(g.clock), integerArg(slack))
+	return [][]byte{integerArg(g.clock), integerArg(slack)}
+}
+
+// oneArgs are what a statement of one workspace gets beside its counters.
+func (g *guess) oneArgs() [][]byte {
+	workspace := g.needs.workspaces[0]
+	return append(g.clocks(), []byte(escape(workspace)), integerArg(g.page.Generations[workspace]))
+}
+
+// manyArgs are the same for any number of them.
+func (g *guess) manyArgs() [][]byte {
+	list := g.needs.workspaces
+	return append(g.clocks(), texts(len(list), func(i int) string { return list[i] }),
+		ints(len(list), func(i int) int64 { return g.page.Generations[list[i]] }))
 }

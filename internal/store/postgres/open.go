@@ -272,6 +272,7 @@ var planSettings = []setting{
 	{"enable_hashjoin", "off"},
 	{"enable_mergejoin", "off"},
 	{"enable_bitmapscan", "off"},
+	{"enable_memoize", "off"},
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

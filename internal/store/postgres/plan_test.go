@@ -26,6 +26,7 @@ var hot = map[string][]string{
 	"weir_look":        {"counters_pkey"},
 	"weir_expect":      {"counters_pkey", "generations_pkey"},
 	"weir_expect_read": {"counters_pkey", "generations_pkey"},
+	"weir_change":      {"counters_pkey", "generations_pkey"},
 	"weir_instant":     {"generations_pkey"},
 	"weir_quarters":    {"key_quarters_pkey"},
 	"weir_endings":     {"events_default_pkey", "events_[0-9]+_pkey"},
@@ -105,6 +106,13 @@ func plans(t *testing.T, conn *pgx.Conn) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		plan := strings.Join(lines, "\n")
+		if name == "weir_change" {
+			// What compares a row that is found by its place joins nothing.
+			plan = strings.Replace(plan, "Join Filter: ((k.kind = c_1.kind)", "", 1)
+			if !strings.Contains(plan, "TID Cond: (ctid = p.ctid)") {
+				t.Errorf("%s does not write rows where they are:\n%s", name, plan)
+			}
+		}
 		for _, index := range indexes {
 			if !regexp.MustCompile(`Index (Only )?Scan (Backward )?using ` + index).MatchString(plan) {
 				t.Errorf("%s does not use %s:\n%s", name, index, plan)

@@ -2,8 +2,6 @@
 
 package postgres
 
-import "strconv"
-
 // Every statement of the book but the migrations (ADR 0010). Those of batches
 // take columns as arrays; each is one statement however many rows it has. Rows
 // are locked in the order of the arrays, which is that of their keys (ENGINE 5).
@@ -72,7 +70,11 @@ FROM ` + openKeys + `, LATERAL (SELECT * FROM calls c WHERE c.workspace = k.work
 	stQuarters = &statement{name: "weir_quarters", types: columns(oidText, oidText, oidInt), sql: `SELECT quarter, spend, tokens, requests
 FROM key_quarters WHERE workspace = $1 AND key = $2 AND quarter >= $3 ORDER BY quarter`}
 
-	stUpdate = &statement{name: "weir_update", types: counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), sql: updateSQL(`SELECT * FROM ` + counterRows)}
+	// stUpdate: the rows are there, and locked; what conflicts is what is meant.
+	stUpdate = &statement{name: "weir_update", types: counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), sql: `INSERT INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
+SELECT * FROM ` + counterRows + `
+ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.kind, settled = excluded.settled, held = excluded.held,
+ warned = excluded.warned, at = excluded.at, state = excluded.state`}
 
 	stReserve = &statement{name: "weir_reserve", types: columns(oidTextArray, oidUUIDArray, oidIntArray, oidTextArray, oidByteaArray), sql: `INSERT INTO reservations (workspace, id, expires_at, process, body)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::text[], $5::bytea[])`}
@@ -112,14 +114,6 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::big
 SELECT k.workspace, k.kind, k.at, k.body FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
  WITH ORDINALITY AS k (workspace, kind, at, body, n) ORDER BY k.n`}
 
-	// stExpect locks counters if they are as they were guessed, at a time and a
-	// generation as guessed; otherwise it fails, and with it the whole round trip.
-	// PostgreSQL logs the failure, so its text says that it means nothing.
-	stExpect = &statement{name: "weir_expect", types: expectTypes(), sql: expectSQL(`SELECT * FROM `+counterRows, `cardinality($1::text[])`, 11, `FOR UPDATE`)}
-	// stExpectRead is for what was refused: it looks at one snapshot and writes
-	// nothing.
-	stExpectRead = &statement{name: "weir_expect_read", types: expectTypes(), sql: expectSQL(`SELECT * FROM `+counterRows, `cardinality($1::text[])`, 11, `OFFSET 0`)}
-
 	stExpectOpen = &statement{name: "weir_expect_open", types: columns(oidTextArray, oidUUIDArray, oidIntArray), sql: `SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
  ELSE ('weir: harmless, a reservation changed meanwhile; ' || count(*) || ' as expected')::bigint END
 FROM ` + claimKeys + `, LATERAL (SELECT r.id FROM reservations r WHERE r.workspace = k.workspace AND r.id = k.id AND r.version = k.version
@@ -131,7 +125,7 @@ func statements() []*statement {
 	return []*statement{
 		stBegin, stCommit, stRollback, stRelease, stFlush, stInstant, stClaim, stOpen, stMissing, stLock, stLook, stEndings, stSwept, stQuarters,
 		stUpdate, stReserve, stReserveOne, stReplace, stRemove, stEvents, stCalls, stEnd, stReplaceCalls, stReplaceEnd, stRefusals, stAddQuarters, stNotices,
-		stExpect, stExpectRead, stExpectOpen,
+		stExpectOpen, stExpect, stExpectRead, stChange,
 	}
 }
 
@@ -160,32 +154,6 @@ ON CONFLICT (workspace, id) DO UPDATE SET key = excluded.key, outcome = excluded
 
 const insertCalls = `INSERT INTO calls (workspace, id, key, outcome, code, at, ended_at, model, client_id, count, body)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $11::bytea[])`
-
-func expectTypes() []uint32 {
-	return append(counterTypes(oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidIntArray, oidByteaArray), oidText, oidInt, oidInt, oidInt)
-}
-
-// expectSQL compares n rows, which rows gives, with those of the table. After the
-// parameters of rows, of which there are so many, come the workspace, its
-// generation, the clock and by how much that may be wrong, in microseconds.
-func expectSQL(rows, n string, parameters int, lock string) string {
-	at := func(i int) string { return "$" + strconv.Itoa(parameters+i) }
-	return `SELECT CASE WHEN count(*) = ` + n + `
- AND (SELECT coalesce(max(g.generation), 0) FROM generations g WHERE g.workspace = ANY (ARRAY[` + at(1) + `, ''])) = ` + at(2) + `
- AND abs(` + micros + ` - ` + at(3) + `) <= ` + at(4) + ` THEN ` + micros + `
- ELSE ('weir: harmless, something changed meanwhile; ' || count(*) || ' counters as expected')::bigint END
-FROM (` + rows + `) AS k (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state),
- LATERAL (SELECT c.kind FROM counters c WHERE ` + counterMatch + ` AND c.kind = k.kind AND c.settled = k.settled AND c.held = k.held
-  AND c.warned = k.warned AND c.at = k.at AND c.state = k.state ` + lock + `) AS c`
-}
-
-// updateSQL: the rows are there, and locked; what conflicts is what is meant.
-func updateSQL(rows string) string {
-	return `INSERT INTO counters (workspace, lim, epoch, subject, win, kind, settled, held, warned, at, state)
-` + rows + `
-ON CONFLICT (workspace, lim, epoch, subject, win) DO UPDATE SET kind = excluded.kind, settled = excluded.settled, held = excluded.held,
- warned = excluded.warned, at = excluded.at, state = excluded.state`
-}
 
 const (
 	sqlServer = `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding'),

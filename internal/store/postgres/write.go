@@ -29,7 +29,7 @@ func (w *write) steps() []step {
 		return w.records()
 	}
 	w.encode()
-	return append([]step{{statement: stUpdate, args: rowArgs(w.counters, w.states, w.raw)}}, w.records()...)
+	return append([]step{{statement: stUpdate, args: counterArgs(w.counters, stateArgs(w.states, w.raw)...)}}, w.records()...)
 }
 
 // records are what comes after the counters.
@@ -116,11 +116,6 @@ func (w *write) encode() {
 		w.states[i] = w.page.Counters[c]
 		w.raw[i] = w.states[i].Encode()
 	}
-}
-
-// rowArgs are whole rows of counters as columns.
-func rowArgs(counters []ledger.Counter, states []*ledger.State, raw [][]byte) [][]byte {
-	return counterArgs(counters, stateArgs(states, raw)...)
 }
 
 // stateArgs are the columns of counters beside their keys; a nil state is of a
