@@ -15,8 +15,8 @@ const (
 	// terminalGrace: a stream is closed this long after its last event (DIS-9).
 	terminalGrace = time.Second
 	// A stream is read into a small buffer, since thousands may be open, which grows
-	// while the provider fills it.
-	leastStreamBuffer = 2 << 10
+	// while the provider fills it. What it leaves behind takes a write of its own.
+	leastStreamBuffer = 4 << 10
 	mostStreamBuffer  = 32 << 10
 )
 
@@ -75,7 +75,7 @@ func (r *relay) pump() error {
 	for {
 		n, err := body.Read(buffer)
 		if n > 0 {
-			if feedErr := r.feed(buffer[:n]); feedErr != nil {
+			if feedErr := r.feed(buffer[:n], errors.Is(err, io.EOF)); feedErr != nil {
 				return feedErr
 			}
 		}
@@ -91,7 +91,8 @@ func (r *relay) pump() error {
 	}
 }
 
-func (r *relay) feed(p []byte) error {
+// feed takes what was read; last: it is known that nothing follows.
+func (r *relay) feed(p []byte, last bool) error {
 	var err error
 	r.out, err = r.stream.Feed(r.out[:0], p)
 	if n := r.stream.Events(); n > r.events {
@@ -108,7 +109,11 @@ func (r *relay) feed(p []byte) error {
 			r.last = time.AfterFunc(terminalGrace, func() { r.u.cancel(errTerminal) })
 		}
 	}
-	r.send(r.out)
+	if last && err == nil && r.x.settled {
+		r.write(r.out) // the end of the answer is on its way: one write for both
+	} else {
+		r.send(r.out)
+	}
 	if err != nil {
 		return errors.Join(errTooLarge, err)
 	}
@@ -144,18 +149,27 @@ func (r *relay) start() {
 
 // send writes events to the client and flushes them.
 func (r *relay) send(p []byte) {
-	if len(p) == 0 || r.lost {
-		return
-	}
-	r.start()
-	_ = r.flush.SetWriteDeadline(time.Now().Add(r.x.g.WriteTimeout)) // a client that takes nothing has gone
-	if _, err := r.x.w.Write(r.u.redact(p)); err != nil {
-		r.loseClient()
+	if !r.write(p) {
 		return
 	}
 	if err := r.flush.Flush(); err != nil {
 		r.loseClient()
 	}
+}
+
+// write leaves it to the server when they are flushed; false: there is nothing to
+// flush.
+func (r *relay) write(p []byte) bool {
+	if len(p) == 0 || r.lost {
+		return false
+	}
+	r.start()
+	_ = r.flush.SetWriteDeadline(time.Now().Add(r.x.g.WriteTimeout)) // a client that takes nothing has gone
+	if _, err := r.x.w.Write(r.u.redact(p)); err != nil {
+		r.loseClient()
+		return false
+	}
+	return true
 }
 
 func (r *relay) loseClient() {
