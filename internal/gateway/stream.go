@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir/internal/fault"
@@ -20,6 +21,18 @@ const (
 	mostStreamBuffer  = 32 << 10
 )
 
+// buffers are what a stream is read into and written from. Nothing of them is kept.
+type buffers struct{ in, out []byte }
+
+var spareBuffers = sync.Pool{New: func() any { return &buffers{in: make([]byte, leastStreamBuffer)} }}
+
+// spare gives them to the next stream, unless they have become large.
+func (b *buffers) spare() {
+	if len(b.in) == leastStreamBuffer && cap(b.out) <= mostStreamBuffer {
+		spareBuffers.Put(b)
+	}
+}
+
 // relay is one streamed answer on its way to the client.
 type relay struct {
 	x      *exchange
@@ -29,7 +42,7 @@ type relay struct {
 	idle   *time.Timer
 	last   *time.Timer // set at the terminal event
 	events int64
-	out    []byte
+	*buffers
 	// started: the head of the answer has gone to the client.
 	started bool
 	// lost: writing to the client failed; the provider is read for its usage.
@@ -41,7 +54,8 @@ type relay struct {
 func (x *exchange) relayStream(u *upstream) {
 	defer u.end()
 	defer u.Body.Close()
-	r := &relay{x: x, u: u, flush: http.NewResponseController(x.w)}
+	r := &relay{x: x, u: u, flush: http.NewResponseController(x.w), buffers: spareBuffers.Get().(*buffers)}
+	defer r.spare()
 	r.stream = x.protocol.NewStream(StreamOptions{
 		HideUsage: !x.call.WantsStreamUsage, MaxEventBytes: int(u.provider.Bounds.MaxEventBytes), MaxTokens: x.planned.MaxUsageTokens(),
 		Call: x.call,
@@ -71,11 +85,10 @@ func (r *relay) pump() error {
 	if err != nil {
 		return err
 	}
-	buffer := make([]byte, leastStreamBuffer)
 	for {
-		n, err := body.Read(buffer)
+		n, err := body.Read(r.in)
 		if n > 0 {
-			if feedErr := r.feed(buffer[:n], errors.Is(err, io.EOF)); feedErr != nil {
+			if feedErr := r.feed(r.in[:n], errors.Is(err, io.EOF)); feedErr != nil {
 				return feedErr
 			}
 		}
@@ -85,8 +98,8 @@ func (r *relay) pump() error {
 		if err != nil {
 			return err
 		}
-		if n == len(buffer) && n < mostStreamBuffer {
-			buffer = make([]byte, 2*n)
+		if n == len(r.in) && n < mostStreamBuffer {
+			r.in = make([]byte, 2*n)
 		}
 	}
 }

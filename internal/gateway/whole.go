@@ -9,7 +9,6 @@ import (
 	"compress/zlib"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -88,8 +87,8 @@ func (u *upstream) plain() (io.Reader, error) {
 // as some servers do that know no streams. It looks at the first byte, for others
 // send events under that name.
 func (u *upstream) isObject() bool {
-	kind, _, err := mime.ParseMediaType(u.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" || u.Header.Get("Content-Encoding") != "" {
+	kind, _, _ := strings.Cut(u.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(kind), "application/json") || u.Header.Get("Content-Encoding") != "" {
 		return false
 	}
 	ahead := bufio.NewReader(u.Body)

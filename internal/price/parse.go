@@ -78,8 +78,8 @@ func (c *Catalogue) parseLine(fields []string) error {
 
 func (c *Catalogue) parseProvider(id string, fields []string) error {
 	p := &provider{id: id, exact: make(map[string]*Entry)}
-	if c.byID[id] != nil || id == "" || id != strings.ToLower(id) {
-		return fmt.Errorf("provider %.40q is repeated, empty or not in lower case", id)
+	if c.byID[id] != nil || id == "" || id != strings.ToLower(strings.TrimSpace(id)) {
+		return fmt.Errorf("provider %.40q is repeated, empty, not in lower case or has blanks around it", id)
 	}
 	for _, field := range fields {
 		key, value, _ := strings.Cut(field, "=")

@@ -83,7 +83,11 @@ func (b *Book) one(ctx context.Context, conn *pgconn.PgConn, n *needs, ops []*le
 		return nil, false, true, err
 	}
 	w := &write{page: g.page, changes: changes, open: &rows, counters: changes.Counters, known: g.known}
-	err = g.send(ctx, w)
+	compare, err := g.compare(w)
+	if err != nil {
+		return nil, false, true, err
+	}
+	err = g.send(ctx, w, compare)
 	switch {
 	case recorded(err):
 		return nil, false, false, nil
@@ -154,11 +158,7 @@ func (g *guess) load(ops []*ledger.Op) bool {
 }
 
 // send is the round trip. Reservations come before counters, as always.
-func (g *guess) send(ctx context.Context, w *write) error {
-	compare, err := g.compare(w)
-	if err != nil {
-		return err
-	}
+func (g *guess) send(ctx context.Context, w *write, compare step) error {
 	if err := g.ready(ctx, g.conn, compare.statement); err != nil {
 		return err
 	}
