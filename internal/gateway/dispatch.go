@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -200,22 +201,19 @@ func (x *exchange) upstreamRequest(u *upstream) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := url.Parse(u.provider.Address(x.protocol.Path(x.call, x.planned.Model.Upstream), x.planned.Model.Upstream, x.call.Stream))
-	if err != nil {
-		return nil, err
-	}
+	target := u.provider.Address(x.protocol.Path(x.call, x.planned.Model.Upstream), x.planned.Model.Upstream, x.call.Stream)
 	ctx := httptrace.WithClientTrace(u.ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { u.connected.Store(true) }})
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range forwarded() {
-		for _, v := range x.r.Header.Values(name) {
-			request.Header.Add(name, v)
+		if values := x.r.Header.Values(name); len(values) > 0 {
+			request.Header[http.CanonicalHeaderKey(name)] = slices.Clip(values)
 		}
 	}
 	if v := x.r.URL.Query().Get("beta"); v != "" {
-		q := target.Query()
+		q := request.URL.Query()
 		q.Set("beta", v)
 		request.URL.RawQuery = q.Encode()
 	}
